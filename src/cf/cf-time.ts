@@ -26,7 +26,7 @@ function daysOfProlepticGregorian([year, month, day]: CalendarDate): number {
 }
 
 /** Returns the date of a number of days since 1970-01-01. */
-export function dateOfProlepticGregorian(days: number): CalendarDate {
+function dateOfProlepticGregorian(days: number): CalendarDate {
   const shifted = days + 719_468;
   const era = Math.floor(shifted / DAYS_PER_ERA);
   const day = shifted - era * DAYS_PER_ERA;
@@ -187,6 +187,23 @@ export function cfTimeFormatter(attrs: JsonObject): CfTimeFormatter | undefined 
     if (missing.includes(Number(value)) || !Number.isFinite(Number(value))) return "NaT";
     return isoText(cfTimeOf(value, scale), scale.calendar) ?? String(value);
   };
+}
+
+const NOT_A_TIME = -(2n ** 63n);
+
+/** Formats a `datetime64` of numpy as ISO text: `NaT` if it is none, and the number with its unit if CF has no such unit. */
+export function datetimeText(stored: bigint, timeUnit: string): string {
+  if (stored === NOT_A_TIME) return "NaT";
+  const [, count = "", unit = ""] = /^(\d*)(\w+)$/.exec(timeUnit) ?? [];
+  const units = stored * BigInt(count || 1);
+  if (unit === "Y") return String(1970n + units);
+  if (unit === "M") {
+    const month = ((units % 12n) + 12n) % 12n;
+    return `${1970n + (units - month) / 12n}-${pad(Number(month) + 1, 2)}`;
+  }
+  const name = unit === "W" ? "weeks" : unit === "m" ? "minutes" : unit;
+  const format = cfTimeFormatter({ units: `${name} since 1970-01-01`, calendar: "proleptic_gregorian" });
+  return format?.(units) ?? `${stored} ${timeUnit}`.trim();
 }
 
 /** Returns nanoseconds since the calendar's day 0; undefined if the text is no date of the calendar. */

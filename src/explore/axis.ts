@@ -16,7 +16,6 @@ export interface Axis {
   readonly isClosed: boolean;
 }
 
-/** What is known of an axis besides its values. */
 interface AxisTraits {
   readonly isLatitude?: boolean;
   readonly isLongitude?: boolean;

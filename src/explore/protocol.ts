@@ -55,8 +55,16 @@ interface AxisRequest {
 export interface AxisAnswer {
   readonly kind: "axis";
   readonly values: AxisValues;
-  /** Least and greatest place along this axis of a curvilinear grid; undefined if the variable has none, or the axis is another. */
-  readonly curvilinearExtent: readonly [least: number, greatest: number] | undefined;
+  /** Extent of the curvilinear grid that the axis is one of; undefined if it is of none. */
+  readonly extent: GridExtent | undefined;
+}
+
+/** Extent of the two-dimensional coordinates of a curvilinear grid. */
+export interface GridExtent {
+  readonly west: number;
+  readonly east: number;
+  readonly south: number;
+  readonly north: number;
 }
 
 /** What is looked at: a variable, and an index per axis. Those of the axes that are shown say nothing. */
@@ -260,7 +268,6 @@ export interface FailedAnswer {
   readonly sentence: string;
   /** `X-Request-Id` of the server's answer, if there was one. */
   readonly requestId: string | undefined;
-  /** Whether another attempt may succeed. */
   readonly mayRetry: boolean;
 }
 
@@ -360,15 +367,11 @@ export function isOnGrid(
 
 /** Everything that the explorer's address holds: a link shows the same. What is undefined is chosen by rule. */
 export interface View {
-  /** Path of the variable. */
   readonly variable: string | undefined;
-  /** Dimensions that run to the right and upwards. */
   readonly x: string | undefined;
   readonly y: string | undefined;
-  /** Where the other dimensions stand, by name. */
   readonly at: Readonly<Record<string, Position>>;
   readonly box: Box | undefined;
-  /** Whether cells are shown as they are stored, instead of on a map. */
   readonly asImage: boolean;
   readonly colour: ColourChoice;
   /** Place and dimension of the series beside the picture, and how it is plotted. */
@@ -388,7 +391,6 @@ export interface ColourChoice {
     | { readonly percentiles: readonly [low: number, high: number] }
     | { readonly low: number; readonly high: number }
     | undefined;
-  /** Whether the range is symmetric about zero. */
   readonly isSymmetric: boolean;
   /** Whether scale and range stay when another variable is chosen. */
   readonly isLocked: boolean;

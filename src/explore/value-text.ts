@@ -1,5 +1,6 @@
-import { cfTimeFormatter } from "../cf/cf-time.js";
+import { cfTimeFormatter, datetimeText } from "../cf/cf-time.js";
 import { isJsonArray, type JsonValue, toNumber } from "../json/json-value.js";
+import { shortestFloat } from "../json/stringify-json.js";
 import type { DataType } from "../model/data-type.js";
 import type { VariableDescription } from "./protocol.js";
 import type { ChunkValues } from "./worker/array-reader.js";
@@ -8,35 +9,7 @@ import { unpacked } from "./worker/picture/byte-scale.js";
 /** What is shown of a missing value. */
 export const MISSING_TEXT = "missing";
 
-/** Names of numpy's units of time, as CF has them. */
-const CF_UNITS: Readonly<Record<string, string>> = {
-  W: "weeks",
-  D: "days",
-  h: "hours",
-  m: "minutes",
-  s: "seconds",
-  ms: "milliseconds",
-  us: "microseconds",
-  ns: "nanoseconds",
-};
-
 const NOT_A_TIME = -(2n ** 63n);
-
-/** Formats a stored `datetime64` as ISO text; `NaT` if it is none, and the number with its unit for units of no fixed length. */
-export function timeText(stored: bigint | undefined, { timeUnit = "" }: DataType): string {
-  if (stored === undefined || stored === NOT_A_TIME) return "NaT";
-  const [, count = "", unit = ""] = /^(\d*)(\w+)$/.exec(timeUnit) ?? [];
-  const units = stored * BigInt(count || 1);
-  if (unit === "Y") return String(1970n + units);
-  if (unit === "M") {
-    const year = 1970n + (units - (((units % 12n) + 12n) % 12n)) / 12n;
-    return `${year}-${String((((units % 12n) + 12n) % 12n) + 1n).padStart(2, "0")}`;
-  }
-  const name = CF_UNITS[unit];
-  if (name === undefined) return `${stored} ${timeUnit}`.trim();
-  const format = cfTimeFormatter({ units: `${name} since 1970-01-01`, calendar: "proleptic_gregorian" });
-  return format?.(units) ?? String(stored);
-}
 
 /** Formats one value of a chunk with as many digits as its type and packing have. */
 export function valueText(
@@ -49,7 +22,7 @@ export function valueText(
   const { dataType, packing, attrs } = variable;
   const stored = chunk.numbers![offset]!;
   const value = unpacked(stored, packing);
-  if (dataType.kind === "M") return timeText(chunk.exact![offset] as bigint, dataType);
+  if (dataType.kind === "M") return datetimeText(chunk.exact![offset] as bigint, dataType.timeUnit ?? "");
   if (Number.isNaN(value)) return MISSING_TEXT;
   if (dataType.kind === "b") return stored === 0 ? "false" : "true";
   if (dataType.kind === "c") return complexText(chunk.exact as Float32Array | Float64Array, offset, dataType);
@@ -69,7 +42,7 @@ export function valueText(
 export function unpackedText(variable: VariableDescription, value: number): string {
   const { dataType, packing, attrs } = variable;
   if (Number.isNaN(value)) return MISSING_TEXT;
-  if (dataType.kind === "M") return timeText(BigInt(Math.round(value)), dataType);
+  if (dataType.kind === "M") return datetimeText(BigInt(Math.round(value)), dataType.timeUnit ?? "");
   const time = cfTimeFormatter(attrs);
   if (time !== undefined) return time(value);
   const { scale, offset } = packing;
@@ -79,25 +52,14 @@ export function unpackedText(variable: VariableDescription, value: number): stri
 
 /** Returns the shortest text that reads as the same number of the type. */
 export function numberText(value: number, { kind, itemSize }: DataType): string {
-  if ((kind !== "f" && kind !== "c") || itemSize / (kind === "c" ? 2 : 1) >= 8 || !Number.isFinite(value))
-    return String(value);
-  const isHalf = itemSize === 2;
-  for (let digits = isHalf ? 3 : 6; digits < (isHalf ? 5 : 9); digits++) {
-    const text = Number(value.toPrecision(digits));
-    if (
-      isHalf
-        ? Math.abs(text - value) < 2 ** (Math.floor(Math.log2(Math.abs(value))) - 11)
-        : Math.fround(text) === value
-    )
-      return String(text);
-  }
-  return String(Number(value.toPrecision(isHalf ? 5 : 9)));
+  return String(kind === "f" ? shortestFloat(value, itemSize) : value);
 }
 
 function complexText(parts: Float32Array | Float64Array, offset: number, dataType: DataType): string {
   const [real, imaginary] = [parts[2 * offset]!, parts[2 * offset + 1]!];
   const sign = imaginary < 0 || Object.is(imaginary, -0) ? "-" : "+";
-  return `${numberText(real, dataType)}${sign}${numberText(Math.abs(imaginary), dataType)}j`;
+  const textOf = (part: number) => String(shortestFloat(part, dataType.itemSize / 2));
+  return `${textOf(real)}${sign}${textOf(Math.abs(imaginary))}j`;
 }
 
 /** Packed values are multiples of the scale: further digits are rounding. */

@@ -149,6 +149,18 @@ export function pythonFloatText(value: number): string {
   return plain.includes(".") ? plain : `${plain}.0`;
 }
 
+/** Returns the number with the fewest digits that reads as the same float of a size in bytes. */
+export function shortestFloat(value: number, itemSize: number): number {
+  if (itemSize >= 8 || value === 0 || !Number.isFinite(value)) return value;
+  // Half of the distance between neighbours.
+  const blur = itemSize === 2 ? 2 ** (Math.floor(Math.log2(Math.abs(value))) - 11) : 0;
+  for (let digits = 1; digits < 9; digits++) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.abs(short - value) < blur || (itemSize === 4 && Math.fround(short) === value)) return short;
+  }
+  return Number(value.toPrecision(9));
+}
+
 /** Python's `repr(str)`. */
 export function pythonString(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";

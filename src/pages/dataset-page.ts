@@ -23,22 +23,23 @@ import {
   NO_MARKUP,
   type Page,
   renderPage,
+  shortened,
   trustedMarkup,
 } from "./page.js";
 import { createPageBudget, DATASET_URL, ROOT, TOKEN_QUERY, UP } from "./page-place.js";
 import type { PreviewValues } from "./preview-service.js";
+import { firstText } from "./variable-row.js";
 
 /** Content of a page about a group. */
 export interface DatasetPage {
   readonly snapshot: DatasetSnapshot;
   readonly group: Group;
-  /** True if the groups below unfold in place (`/tree`). */
+  /** Whether the groups below unfold in place (`/tree`). */
   readonly nested: boolean;
   readonly previews: ReadonlyMap<string, PreviewValues>;
   /** Prefixes of Zarr stores that are served and that the page links into. */
   readonly stores: readonly StorePrefix[];
   readonly looks: Looks;
-  /** Title of the service. */
   readonly serviceTitle: string;
   /** Whether the dataset is published alone, so that its page is the home page. */
   readonly isAlone: boolean;
@@ -82,10 +83,7 @@ function hasContent({ variables, childNames }: Group): boolean {
   return variables.size > 0 || childNames.length > 0;
 }
 
-/**
- * Renders the URLs of a dataset's overviews, and their levels: length of the axes, and size of the largest variable.
- * @param stores Prefixes that are served, at least one.
- */
+/** Renders the URLs of a dataset's overviews, and their levels: length of the axes, and size of the largest variable. */
 function renderOverviews(overviews: DatasetSnapshot, stores: readonly StorePrefix[]): Markup {
   const [first = "zarr"] = stores;
   const token = trustedMarkup(TOKEN_QUERY);
@@ -121,25 +119,18 @@ export function summaryOf(
   group: Group,
   looks: Looks,
 ): Pick<Page, "description" | "image"> {
-  const { title, description, summary, long_name } = group.attrs;
-  const text = [title, long_name, description, summary].find(
-    (value) => typeof value === "string" && value !== "",
-  );
   const names = [...group.variables.keys()].slice(0, MAX_NAMED_VARIABLES).join(", ");
+  const text = firstText(group.attrs, ["title", "long_name", "description", "summary"]);
   const pictured = looks.pictures ? picturedArray(snapshot, group) : undefined;
   return {
-    description: (typeof text === "string" ? text : `${snapshot.id}: ${names}`).slice(
-      0,
-      MAX_DESCRIPTION_CHARS,
-    ),
+    description: (text ?? `${snapshot.id}: ${names}`).slice(0, MAX_DESCRIPTION_CHARS),
     image: pictured && pictureLink(DATASET_URL, pictured.array.variable),
   };
 }
 
 function titleLine({ attrs }: Group): Markup {
-  const title = [attrs.title, attrs.long_name].find((value) => typeof value === "string" && value !== "");
-  if (typeof title !== "string") return NO_MARKUP;
-  return markup`<p class="lead" dir="auto">${title.length <= 300 ? title : `${title.slice(0, 300)}…`}</p>`;
+  const title = firstText(attrs, ["title", "long_name"]);
+  return title === undefined ? NO_MARKUP : markup`<p class="lead" dir="auto">${shortened(title, 300)}</p>`;
 }
 
 /** Says in which format a dataset is stored unless that is Zarr, in how many files, and where unless that is a path of this machine. */
@@ -189,6 +180,6 @@ function renderRefused(snapshot: DatasetSnapshot, group: Group): Markup {
   const rest = refused.length - MAX_REFUSED;
   return markup`<section class="refused"><h2 class="head">Not served <span class="count">(${refused.length})</span></h2>
 <dl class="attrs">${refused.slice(0, MAX_REFUSED).map(({ path, reason }) => markup`<div><dt class="mono"><bdi>${path}</bdi></dt><dd>${reason}</dd></div>`)}</dl>${
-    rest > 0 && markup`<p>${formatCounted(rest, "more")}</p>`
+    rest > 0 && markup`<p>${formatCount(rest)} more</p>`
   }</section>`;
 }

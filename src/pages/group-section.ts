@@ -37,7 +37,7 @@ interface GroupView {
   readonly looks: Looks;
   /** Prefixes of Zarr stores that are served. */
   readonly stores: readonly StorePrefix[];
-  /** True if child groups unfold in place, false if they are links. */
+  /** Whether child groups unfold in place, instead of being links. */
   readonly nested: boolean;
 }
 
@@ -46,31 +46,22 @@ export function* groupSteps(view: GroupView, group: Group, headingLevel: number)
   const coordinates = coordinatesOf(group);
   const dataVariables = [...group.variables.values()].filter(({ name }) => !group.coordinateNames.has(name));
   // In the order of the page, so that upper sections use its budget first.
-  const sections = [
-    renderDimensions(group),
-    yield* variableSection(view, group, "Coordinates", coordinates, headingLevel),
-    yield* variableSection(view, group, "Data variables", dataVariables, headingLevel),
-    attributeSection(view, group, headingLevel),
-    view.nested ? yield* nestedGroups(view, group, headingLevel) : groupLinks(view, group, headingLevel),
-  ];
-  return markup`${sections[0]}
-${sections[1]}
-${sections[2]}
-${sections[3]}
-${sections[4]}`;
+  return markup`${renderDimensions(group)}
+${yield* variableSection(view, group, "Coordinates", coordinates, headingLevel)}
+${yield* variableSection(view, group, "Data variables", dataVariables, headingLevel)}
+${attributeSection(view, group, headingLevel)}
+${view.nested ? yield* nestedGroups(view, group, headingLevel) : groupLinks(view, group, headingLevel)}`;
 }
 
 /** Returns the coordinates of a group: index coordinates in the order of their dimensions, then auxiliary ones. */
-export function coordinatesOf(group: Group): Variable[] {
-  const coordinates: Variable[] = [];
-  for (const dim of group.dims.keys()) {
-    const variable = group.variables.get(dim);
-    if (variable !== undefined && isIndexCoordinate(variable)) coordinates.push(variable);
-  }
-  for (const variable of group.variables.values()) {
-    if (group.coordinateNames.has(variable.name) && !isIndexCoordinate(variable)) coordinates.push(variable);
-  }
-  return coordinates;
+export function coordinatesOf({ dims, variables, coordinateNames }: Group): Variable[] {
+  const indexes = Array.from(dims.keys(), (dim) => variables.get(dim)).filter(
+    (variable) => variable !== undefined && isIndexCoordinate(variable),
+  );
+  const others = [...variables.values()].filter(
+    (variable) => coordinateNames.has(variable.name) && !isIndexCoordinate(variable),
+  );
+  return [...indexes, ...others] as Variable[];
 }
 
 /** Renders one line about groups: counts of groups, variables and chunks, and bytes. */
@@ -178,12 +169,8 @@ function childGroups({ snapshot }: GroupView, group: Group): Group[] {
 }
 
 function groupLink(group: Group, text: string): Markup {
-  return markup`<a href="${UP_LINK}groups${encodePath(group.path)}${TOKEN_LINK}">${text}</a>`;
+  return markup`<a href="${trustedMarkup(`${UP}groups${encodePath(group.path)}${TOKEN_QUERY}`)}">${text}</a>`;
 }
-
-/** Escaping would show these marks as text. */
-const UP_LINK = trustedMarkup(UP);
-const TOKEN_LINK = trustedMarkup(TOKEN_QUERY);
 
 function groupLinks(view: GroupView, group: Group, headingLevel: number): Markup {
   const children = childGroups(view, group);
@@ -204,11 +191,12 @@ function linkList({ budget }: GroupView, groups: readonly Group[]): Markup {
 }
 
 /** Formats the content of a group: `3 variables, 2 groups`. */
-function groupSummary(group: Group): string {
-  const parts: string[] = [];
-  if (group.variables.size > 0) parts.push(formatCounted(group.variables.size, "variable"));
-  if (group.childNames.length > 0) parts.push(formatCounted(group.childNames.length, "group"));
-  return parts.length === 0 ? "empty" : parts.join(", ");
+function groupSummary({ variables, childNames }: Group): string {
+  const parts = [
+    ...(variables.size > 0 ? [formatCounted(variables.size, "variable")] : []),
+    ...(childNames.length > 0 ? [formatCounted(childNames.length, "group")] : []),
+  ];
+  return parts.join(", ") || "empty";
 }
 
 /** Depth from which on groups are links: nested folds leave no room on a phone. */
@@ -241,10 +229,7 @@ export const STORES = {
   zarr3: { version: 3, document: "zarr.json" },
 } as const;
 
-/**
- * Renders the Zarr URLs of a group, and code that opens it with each client.
- * @param stores Prefixes that are served, at least one.
- */
+/** Renders the Zarr URLs of a group in stores, of which there is at least one, and code that opens it with each client. */
 export function renderUsage(group: Group, stores: readonly StorePrefix[]): Markup {
   const path = group.path === "/" ? "" : encodePath(group.path);
   const [first = "zarr"] = stores;
@@ -342,10 +327,10 @@ function firstPlane({ name, dims, shape }: Variable): CodeVariable {
 
 /** Picks the data variable with the most dimensions, the most likely one to be opened; a coordinate if there is none. */
 function largestVariable(group: Group): Variable | undefined {
-  let largest: Variable | undefined;
-  for (const variable of group.variables.values()) {
-    if (group.coordinateNames.has(variable.name)) continue;
-    if (largest === undefined || variable.shape.length > largest.shape.length) largest = variable;
-  }
-  return largest ?? group.variables.values().next().value;
+  const variables = [...group.variables.values()];
+  const data = variables.filter(({ name }) => !group.coordinateNames.has(name));
+  return data.reduce(
+    (largest, each) => (largest === undefined || each.shape.length > largest.shape.length ? each : largest),
+    data[0] ?? variables[0],
+  );
 }

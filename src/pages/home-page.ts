@@ -13,6 +13,7 @@ import {
   markup,
   NO_MARKUP,
   renderPage,
+  shortened,
   trustedMarkup,
 } from "./page.js";
 import { AND_TOKEN, SERVICE_URL, TOKEN_FIELD, TOKEN_QUERY } from "./page-place.js";
@@ -82,7 +83,6 @@ function renderRoute({ path, operation }: Route): Markup {
 
 /** Datasets of a page, and links between such pages. */
 export interface DatasetList {
-  /** Number of all datasets. */
   readonly total: number;
   /** Text that the ids of the list contain; empty for all. */
   readonly filter: string;
@@ -93,17 +93,15 @@ export interface DatasetList {
   readonly failures: ReadonlyMap<string, string>;
 }
 
-/** Links from a list to its datasets. */
+/** Links from a list to its datasets, which may have no pages. */
 interface ListLinks {
-  /** Whether datasets have pages. */
   readonly pages: boolean;
   readonly looks: Looks;
   readonly datasetPath: DatasetPath;
 }
 
-/** Number of datasets from which on a filter is offered. */
+/** Datasets from which on a filter is offered. */
 const MIN_FILTERED = 20;
-/** Longest filter. */
 const MAX_FILTER_CHARS = 200;
 
 /** Renders the list of a page: open datasets are described, failed ones have their reason, all further ones are names. */
@@ -134,7 +132,6 @@ ${
 }${renderSteps(list)}</section>`;
 }
 
-/** Returns the relative link to a dataset's directory. */
 function linkToDataset(id: string, { datasetPath }: Pick<ListLinks, "datasetPath">): string {
   return datasetPath(encodeSegment(id)).slice(1);
 }
@@ -145,12 +142,10 @@ function datasetLink(id: string, links: ListLinks): Markup {
     : markup`<span class="id"><bdi>${id}</bdi></span>`;
 }
 
-/** Renders the form of the filter, which needs no script. */
 function renderFilter(filter: string): Markup {
   return markup`<form class="filter" action="./" role="search"><label for="q">Ids with</label> <input id="q" name="q" type="search" value="${filter}" maxlength="${MAX_FILTER_CHARS}">${trustedMarkup(TOKEN_FIELD)} <button>Filter</button>${filter !== "" && markup` <a href="./${trustedMarkup(TOKEN_QUERY)}">All</a>`}</form>`;
 }
 
-/** Renders the links to the previous and the next page. */
 function renderSteps({ filter, page }: DatasetList): Markup {
   const { ids, matching, skipped, previous, next } = page;
   if (previous === undefined && next === undefined) return NO_MARKUP;
@@ -172,8 +167,7 @@ function* datasetSteps(snapshot: DatasetSnapshot, links: ListLinks): Cooperative
   const { looks } = links;
   const { id, tree } = snapshot;
   const { title } = tree.root.attrs;
-  const shown = typeof title === "string" && title !== id ? title : "";
-  const text = shown.length <= MAX_TITLE_CHARS ? shown : `${shown.slice(0, MAX_TITLE_CHARS)}…`;
+  const text = typeof title === "string" && title !== id ? shortened(title, MAX_TITLE_CHARS) : "";
   const facts =
     tree.groups.size <= MAX_COUNTED_GROUPS
       ? yield* factsSteps([...tree.groups.values()])

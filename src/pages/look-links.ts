@@ -7,9 +7,7 @@ import { choosePicture, coordinateArray, describePicture, pictureSize } from "./
 
 /** Ways to look at data that the server has, so that pages may link to them. */
 export interface Looks {
-  /** Whether there is the explorer. */
   readonly explorer: boolean;
-  /** Whether there are pictures of variables. */
   readonly pictures: boolean;
 }
 
@@ -31,16 +29,12 @@ export function exploreLink(base: string, groupPath: string, variableName?: stri
   return trustedMarkup(`${base}${group}explore${TOKEN_QUERY}${view}`);
 }
 
-/** Links to the picture of a variable. @param base As for {@link exploreLink}. */
+/** Links to the picture of a variable. */
 export function pictureLink(base: string, { path }: Variable): Markup {
   return trustedMarkup(`${base}thumbnail/${encodePath(path)}.png`);
 }
 
-/**
- * Renders the picture of a variable, which leads to the explorer; empty if there is none. The browser fetches it when it comes into
- * view.
- * @param base As for {@link exploreLink}.
- */
+/** Renders the picture of a variable, which leads to the explorer; empty if there is none. Browsers fetch it when it comes into view. */
 export function renderPicture(
   base: string,
   snapshot: DatasetSnapshot,
@@ -59,7 +53,6 @@ export function renderPicture(
     : markup`<span class="picture">${image}</span>`;
 }
 
-/** A variable, and the group that it is in. */
 interface PlacedArray {
   readonly group: Group;
   readonly array: ServedArray;

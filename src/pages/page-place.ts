@@ -85,44 +85,26 @@ function slashesIn(path: string): number {
   return slashes;
 }
 
-/** Variables shown with details on one page, in folds; further ones are one line each. */
-const MAX_DETAILED_VARIABLES = 1_000;
-/** Variables shown on one page; further ones are only counted. */
-const MAX_VARIABLES = 5_000;
-/** Pictures on one page. Each is fetched when it comes into view, and made by a worker unless it is cached. */
-const MAX_PICTURES = 200;
-/** Variables on one page with code that reads them. */
-const MAX_CODES = 300;
-/** Groups shown nested on one page; further ones are links. */
-const MAX_GROUPS = 1_000;
-/** Links to further groups. */
-const MAX_GROUP_LINKS = 5_000;
-/** Characters of attribute values on one page, and of a single one. Longer values are whole in the JSON documents. */
-const MAX_ATTRIBUTE_CHARS = 4_000_000;
-const MAX_ATTRIBUTE_VALUE_CHARS = 200_000;
+/** Remaining content that a page may have. */
+export type PageBudget = ReturnType<typeof createPageBudget>;
 
-/** Remaining content that a page may have, so that a browser can show a tree of any size. Counts down while a page is made. */
-export interface PageBudget {
-  detailedVariables: number;
-  variables: number;
-  pictures: number;
-  codes: number;
-  groups: number;
-  groupLinks: number;
-  attributeChars: number;
-  readonly attributeValueChars: number;
-}
-
-/** Creates the budget of one page. */
-export function createPageBudget(): PageBudget {
+/** Creates the budget of one page, so that a browser can show a tree of any size. It counts down while the page is made. */
+export function createPageBudget() {
   return {
-    detailedVariables: MAX_DETAILED_VARIABLES,
-    variables: MAX_VARIABLES,
-    pictures: MAX_PICTURES,
-    codes: MAX_CODES,
-    groups: MAX_GROUPS,
-    groupLinks: MAX_GROUP_LINKS,
-    attributeChars: MAX_ATTRIBUTE_CHARS,
-    attributeValueChars: MAX_ATTRIBUTE_VALUE_CHARS,
+    /** Variables with details, in folds; further ones are one line each. */
+    detailedVariables: 1_000,
+    /** Variables; further ones are only counted. */
+    variables: 5_000,
+    /** Pictures. Each is fetched when it comes into view, and made by a worker unless it is cached. */
+    pictures: 200,
+    /** Variables with code that reads them. */
+    codes: 300,
+    /** Nested groups; further ones are links. */
+    groups: 1_000,
+    /** Links to further groups. */
+    groupLinks: 5_000,
+    /** Characters of attribute values, and of a single one. Longer values are whole in the JSON documents. */
+    attributeChars: 4_000_000,
+    attributeValueChars: 200_000,
   };
 }

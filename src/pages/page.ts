@@ -112,8 +112,7 @@ details>summary::-webkit-details-marker{display:none}
 .row{display:grid;grid-template-columns:minmax(8rem,14rem) minmax(8rem,12rem) minmax(5rem,8rem) 1fr 5.5rem;gap:0 .9rem;padding:.4rem .8rem;align-items:baseline}
 summary.row:hover{background:var(--panel)}
 details[open]>summary.row{background:var(--panel)}
-.name{font-family:var(--mono);font-size:.9rem}
-.name{position:relative;padding-left:.95em}
+.name{font-family:var(--mono);font-size:.9rem;position:relative;padding-left:.95em}
 summary .name::before{content:"";position:absolute;left:.1em;top:.42em;border:.28em solid transparent;border-left:.4em solid var(--muted)}
 details[open]>summary .name::before{transform:rotate(90deg);transform-origin:.25em 50%}
 b.name{font-weight:700}
@@ -201,11 +200,9 @@ h1{font-size:1.35rem}
 
 /** Content of an HTML page. */
 export interface Page {
-  /** Title in the browser's tab. */
   readonly title: string;
   /** Links from the home page to this one; the last has no link. */
   readonly breadcrumb: readonly Crumb[];
-  /** Links at the end of the header. */
   readonly links: readonly Crumb[];
   readonly main: Markup;
   /** One or two sentences, for search engines and for those who get a link to the page. */
@@ -302,12 +299,17 @@ export function formatByteLength(byteLength: number): string {
 
 const THOUSANDS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
+/** Cuts a long text, with an ellipsis at its end. */
+export function shortened(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`;
+}
+
 /** Formats a whole number with commas between thousands: `2,920`. */
 export function formatCount(count: number): string {
   return THOUSANDS.format(count);
 }
 
 /** Formats a count and its noun: `1 chunk`, `2 chunks`. */
-export function formatCounted(count: number, noun: string, plural = `${noun}s`): string {
-  return `${formatCount(count)} ${count === 1 ? noun : plural}`;
+export function formatCounted(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 }

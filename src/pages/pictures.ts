@@ -64,15 +64,16 @@ export function choosePicture(
   if (codec !== undefined) return { problem: codec };
 
   const from = plane === undefined ? { snapshot, array } : sourceOf(snapshot, array, plane, size);
-  const box = plane === undefined ? lineBoxOf(array) : boxOf(from.array, plane, array);
+  const axes = axesOf(plane);
+  const box = boxOf(from.array, axes, array);
   if (box === undefined) {
     return {
-      problem: `its chunks have ${formatByteLength(unitBytes(from.array, plane ?? { y: 0, x: 0 }))}, and at most ${formatByteLength(MAX_DECODED_BYTES)} are read for a picture`,
+      problem: `its chunks have ${formatByteLength(unitBytes(from.array, axes))}, and at most ${formatByteLength(MAX_DECODED_BYTES)} are read for a picture`,
     };
   }
   const position = box.position.map((index, axis) => {
-    if (plane === undefined || axis === plane.y || axis === plane.x) return index;
-    const isTime = axisRole(dims[axis] as string, attributesOf(dims[axis] as string)) === "T";
+    if (axes.includes(axis)) return index;
+    const isTime = axisRole(dims[axis]!, attributesOf(dims[axis]!)) === "T";
     return isTime ? Math.floor(shape[axis]! / 2) : 0;
   });
   return { ...from, plane, boxShape: box.boxShape, position, isCentre: box.isCentre };
@@ -94,7 +95,7 @@ export function pictureSize(
 /** Describes a picture in a line, for people who do not see it: `air at time 1460 of 2,920`. */
 export function describePicture({ array, plane, boxShape, position, isCentre }: PictureChoice): string {
   const { name, dims, shape } = array.variable;
-  const axes = plane === undefined ? [0] : [plane.y, plane.x];
+  const axes = axesOf(plane).toReversed();
   const places = dims.flatMap((dim, axis) =>
     axes.includes(axis) || shape[axis] === 1
       ? []
@@ -106,11 +107,16 @@ export function describePicture({ array, plane, boxShape, position, isCentre }: 
   return `${name}${at}${isCentre ? `: the centre, ${shown} of ${all} cells` : ""}`;
 }
 
+/** Returns the axes that a picture shows. Of equally long sides, the box of a plane grows along the first. */
+function axesOf(plane: Plane | undefined): readonly number[] {
+  return plane === undefined ? [0] : [plane.x, plane.y];
+}
+
 function sourceOf(snapshot: DatasetSnapshot, array: ServedArray, plane: Plane, size: number): PictureSource {
   const whole = { snapshot, array };
-  if (shownShare(array, plane) === 1) return whole;
+  const shareOf = (source: PictureSource) => shownShare(source.array, axesOf(plane), array);
+  if (shareOf(whole) === 1) return whole;
   const levels = levelsOf(snapshot, array);
-  const shareOf = (source: PictureSource) => shownShare(source.array, plane, array);
   const few = levels.filter((level) => shareOf(level) === 1);
   const wanted = pictureSize({ array, plane, boxShape: array.variable.shape }, size);
   const fine = few.findLast(
@@ -279,7 +285,7 @@ function findAbove(
 
 /** Stored chunks that are read for a picture, at most. */
 const MAX_CHUNKS = 16;
-/** Bytes of them once they are decoded, at most. */
+/** Decoded bytes of these chunks, at most. */
 const MAX_DECODED_BYTES = 64 * 2 ** 20;
 /** Maximum of stored chunks from which an overview is made, and of their bytes: they are read if nothing is cached. */
 const MAX_CHUNKS_BELOW = 1_024;
@@ -294,95 +300,79 @@ interface PictureBox {
   readonly isCentre: boolean;
 }
 
-/** The least part of an array that can be read, and how many of these a picture may take. */
-interface ReadUnits {
-  readonly shape: readonly number[];
-  /** Units along y and x. */
-  readonly rows: number;
-  readonly columns: number;
-  readonly max: number;
-}
-
 /** Returns the bytes of the least part of an array that can be read. */
-function unitBytes(array: ServedArray, plane: Plane): number {
-  return elementCount(unitShape(array, plane)) * array.variable.dataType.itemSize;
+function unitBytes(array: ServedArray, axes: readonly number[]): number {
+  return elementCount(unitShape(array, axes)) * array.variable.dataType.itemSize;
 }
 
-/** Returns the share of a plane that a picture shows: 1 for all of it, 0 for none. @param base As for {@link boxOf}. */
-function shownShare(array: ServedArray, plane: Plane, base = array): number {
-  const box = boxOf(array, plane, base);
-  if (box === undefined) return 0;
+/** Returns the share of the cells that a picture shows: 1 for all of them, 0 for none. @param base As for {@link boxOf}. */
+function shownShare(array: ServedArray, axes: readonly number[], base: ServedArray): number {
+  const { boxShape } = boxOf(array, axes, base) ?? {};
   const { shape } = array.variable;
-  return [plane.y, plane.x].reduce((share, axis) => share * (box.boxShape[axis]! / shape[axis]!), 1);
+  return boxShape === undefined
+    ? 0
+    : axes.reduce((share, axis) => share * (boxShape[axis]! / shape[axis]!), 1);
 }
 
 /**
- * Returns the box of a picture: the whole plane, else as many whole chunks in its centre as may be read; undefined if that is none.
- * Its `position` is 0 along other axes.
+ * Returns the box of a picture: all cells along its axes, else as many whole chunks in their centre as may be read; undefined if that is
+ * none. Its `position` is 0 along other axes.
  * @param base The array that is stored, if `array` is an overview of it.
  */
-function boxOf(array: ServedArray, plane: Plane, base = array): PictureBox | undefined {
-  const { shape, rows, columns, max } = unitsOf(array, plane, base);
+function boxOf(array: ServedArray, axes: readonly number[], base: ServedArray): PictureBox | undefined {
+  const unit = unitShape(array, axes);
+  const counts = countsOf(array, unit, axes);
+  const max = maxUnits(array, axes, base);
   if (max === 0) return undefined;
+  const isCentre = elementCount(counts) > max;
+  const taken = isCentre
+    ? centreOf(
+        counts,
+        axes.map((axis) => unit[axis]!),
+        max,
+      )
+    : counts;
   const cells = array.variable.shape;
   const boxShape = cells.map(() => 1);
   const position = cells.map(() => 0);
-  const set = (axis: number, units: number, count: number) => {
+  axes.forEach((axis, index) => {
     const length = cells[axis]!;
-    boxShape[axis] = units === count ? length : units * shape[axis]!;
+    boxShape[axis] = taken[index] === counts[index] ? length : taken[index]! * unit[axis]!;
     // The box with the middle cell: it is never cut off by the edge.
     position[axis] = Math.floor(Math.floor(length / 2) / boxShape[axis]);
-  };
-  if (rows * columns <= max) {
-    set(plane.y, rows, rows);
-    set(plane.x, columns, columns);
-    return { boxShape, position, isCentre: false };
-  }
-  let [down, right] = [1, 1];
+  });
+  return { boxShape, position, isCentre };
+}
+
+/** Returns how many units fit along each axis: the shorter side grows while it can. */
+function centreOf(counts: readonly number[], lengths: readonly number[], max: number): readonly number[] {
+  if (counts.length === 1) return [max];
+  const taken = counts.map(() => 1);
   for (;;) {
-    const canGrowDown = down < rows && (down + 1) * right <= max;
-    const canGrowRight = right < columns && down * (right + 1) <= max;
-    if (!canGrowDown && !canGrowRight) break;
-    const isFlat = down * shape[plane.y]! < right * shape[plane.x]!;
-    if (canGrowDown && (isFlat || !canGrowRight)) down++;
-    else right++;
+    const growing = Array.from(taken.keys()).filter(
+      (index) => taken[index]! < counts[index]! && elementCount(taken.with(index, taken[index]! + 1)) <= max,
+    );
+    const [shortest] = growing.sort((a, b) => taken[a]! * lengths[a]! - taken[b]! * lengths[b]!);
+    if (shortest === undefined) return taken;
+    taken[shortest]!++;
   }
-  set(plane.y, down, rows);
-  set(plane.x, right, columns);
-  return { boxShape, position, isCentre: true };
 }
 
-/** Returns the part of an array with one axis that is shown, as {@link boxOf} does. */
-function lineBoxOf(array: ServedArray): PictureBox | undefined {
-  const { shape, rows, max } = unitsOf(array, { y: 0, x: 0 }, array);
-  if (max === 0) return undefined;
-  const length = array.variable.shape[0]!;
-  const boxLength = rows <= max ? length : max * shape[0]!;
-  return {
-    boxShape: [boxLength],
-    position: [Math.floor(Math.floor(length / 2) / boxLength)],
-    isCentre: rows > max,
-  };
+/** Returns how many units may be read for a picture. */
+function maxUnits(array: ServedArray, axes: readonly number[], base: ServedArray): number {
+  const fitting = Math.floor(MAX_DECODED_BYTES / unitBytes(array, axes));
+  const max = array.stored.chunks.kind === "memory" ? fitting : Math.min(MAX_CHUNKS, fitting);
+  if (array === base) return max;
+  const countOf = (each: ServedArray) => elementCount(countsOf(each, unitShape(each, axes), axes));
+  const maxBelow = Math.min(MAX_CHUNKS_BELOW, MAX_BYTES_BELOW / unitBytes(base, axes));
+  return Math.min(max, Math.floor((maxBelow * countOf(array)) / countOf(base)));
 }
 
-function unitsOf(array: ServedArray, plane: Plane, base: ServedArray): ReadUnits {
-  const shape = unitShape(array, plane);
-  const [rows, columns] = [countOf(array, shape, plane.y), countOf(array, shape, plane.x)];
-  const fitting = Math.floor(MAX_DECODED_BYTES / unitBytes(array, plane));
-  const isInMemory = array.stored.chunks.kind === "memory";
-  const max = isInMemory ? fitting : Math.min(MAX_CHUNKS, fitting);
-  if (array === base) return { shape, rows, columns, max };
-  const baseShape = unitShape(base, plane);
-  const below = (countOf(base, baseShape, plane.y) * countOf(base, baseShape, plane.x)) / (rows * columns);
-  const maxBelow = Math.min(MAX_CHUNKS_BELOW, MAX_BYTES_BELOW / unitBytes(base, plane));
-  return { shape, rows, columns, max: Math.min(max, Math.floor(maxBelow / below)) };
+function countsOf({ variable }: ServedArray, unit: readonly number[], axes: readonly number[]): number[] {
+  return axes.map((axis) => Math.ceil(variable.shape[axis]! / unit[axis]!));
 }
 
-function countOf({ variable }: ServedArray, unitShape: readonly number[], axis: number): number {
-  return Math.ceil(variable.shape[axis]! / unitShape[axis]!);
-}
-
-function unitShape({ stored }: ServedArray, { y, x }: Plane): number[] {
+function unitShape({ stored }: ServedArray, axes: readonly number[]): number[] {
   if (stored.chunks.kind !== "memory") return stored.chunkShape.map((length) => Math.max(1, length));
-  return stored.shape.map((length, axis) => (axis === y || axis === x ? Math.min(length, MEMORY_UNIT) : 1));
+  return stored.shape.map((length, axis) => (axes.includes(axis) ? Math.min(length, MEMORY_UNIT) : 1));
 }

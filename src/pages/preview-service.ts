@@ -14,6 +14,7 @@ import {
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import { formatItems, formatVlenItems, isVlenFilter, readItemNumbers } from "./format-items.js";
+import { shortened } from "./page.js";
 
 /** Values shown from the beginning and from the end. */
 const FIRST_COUNT = 6;
@@ -29,24 +30,23 @@ const MAX_TEXT_LENGTH = 200;
 /** Makes a served chunk of a plan, in the pool or inline. */
 type MakeChunk = (task: ChunkTask) => Promise<ChunkOutcome>;
 
-/**
- * Creates a preview service. It has plans of its own, which serve a few items uncompressed: `makeChunk` does all reading and
- * decoding.
- */
+/** Creates a preview service, whose plans serve a few items uncompressed: `makeChunk` does all reading and decoding. */
 export function createPreviewService(makeChunk: MakeChunk): PreviewService {
   return {
     async values({ stored }) {
       try {
         const count = elementCount(stored.shape);
-        const first = range(0, Math.min(FIRST_COUNT, count));
-        const last = range(Math.max(first.length, count - LAST_COUNT), count);
-        const wanted = [...first, ...last];
+        const firstCount = Math.min(FIRST_COUNT, count);
+        const lastCount = Math.min(LAST_COUNT, count - firstCount);
+        const wanted = Array.from({ length: firstCount + lastCount }, (_, index) =>
+          index < firstCount ? index : count - lastCount + index - firstCount,
+        );
         const texts =
           stored.dataType.kind === "O"
             ? await readObjects(stored, wanted, makeChunk)
             : await readItems(stored, wanted, makeChunk);
-        const short = texts?.map(shorten);
-        return short && { first: short.slice(0, first.length), last: short.slice(first.length) };
+        const short = texts?.map((text) => shortened(text, MAX_TEXT_LENGTH));
+        return short && { first: short.slice(0, firstCount), last: short.slice(firstCount) };
       } catch {
         // Requests for the data report the error; a page is shown without the values.
         return undefined;
@@ -82,7 +82,7 @@ function planDecoded(stored: StoredArray, asked: EncodingRequest): PlannedArray 
   return createEncodingPlan(stored, asked, { maxChunkBytes: MAX_CHUNK_BYTES });
 }
 
-/** An item that is wanted: its index among all of these, and its position in its chunk. */
+/** An item: its index among the wanted ones, and its position in its chunk. */
 interface WantedItem {
   readonly index: number;
   readonly offset: number;
@@ -112,25 +112,19 @@ async function readUnpacked(
   const [length = 0, ...others] = stored.shape;
   if (others.length > 0 || length === 0 || length > MAX_NUMBERS) return undefined;
   if (readItemNumbers(new Uint8Array(), stored.dataType) === undefined) return undefined;
-  const plan = planOfAll(stored, length);
-  if (plan === undefined) return undefined;
+  let plan: EncodingPlan;
+  try {
+    ({ plan } = planDecoded(stored, { chunkShape: [length], compressor: null, filters: null }));
+  } catch (error) {
+    if (error instanceof ZpublishError && error.code === "unsupported") return undefined;
+    throw error;
+  }
   const items = readItemNumbers(await readChunk(plan, [0], makeChunk), stored.dataType);
   const { missing, scale, offset } = packingOf(stored.attrs, stored.fill.served);
   return items?.map((item) => {
     const number = Number(item);
     return missing.includes(number) ? Number.NaN : number * scale + offset;
   });
-}
-
-/** Plans one chunk of all items; undefined if they cannot be decoded. */
-function planOfAll(stored: StoredArray, length: number): EncodingPlan | undefined {
-  const asked = { chunkShape: [length], compressor: null, filters: null };
-  try {
-    return planDecoded(stored, asked).plan;
-  } catch (error) {
-    if (error instanceof ZpublishError && error.code === "unsupported") return undefined;
-    throw error;
-  }
 }
 
 /** Reads objects. They have no fixed size, so their chunks are read in the stored grid. */
@@ -190,14 +184,6 @@ function locate(
     offset = offset * chunkLength + (coords[axis]! % chunkLength);
   }
   return { chunkCoords, offset };
-}
-
-function range(begin: number, end: number): number[] {
-  return Array.from({ length: Math.max(0, end - begin) }, (_, index) => begin + index);
-}
-
-function shorten(text: string): string {
-  return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH - 1)}…`;
 }
 
 /** Decodes a few values for people. Chunks are never served this way. */

@@ -11,12 +11,12 @@ import {
   type Markup,
   markup,
   NO_MARKUP,
+  shortened,
   trustedMarkup,
 } from "./page.js";
 import type { PageBudget } from "./page-place.js";
 import type { PreviewValues } from "./preview-service.js";
 
-/** Content of a row. */
 interface VariableRow {
   readonly variable: Variable;
   /** Undefined if the variable is described but not served. */
@@ -62,12 +62,15 @@ function layoutOf({ shape, chunkShape }: Variable): string {
 
 /** Describes a variable by its attributes: `Air temperature [K]`. */
 function describe({ attrs }: Variable): string {
-  const label = [attrs.long_name, attrs.standard_name, attrs.description, attrs.title].find(
-    (value) => typeof value === "string" && value !== "",
-  ) as string | undefined;
-  const units = typeof attrs.units === "string" && attrs.units !== "" ? `[${attrs.units}]` : "";
-  const text = `${label ?? ""} ${units}`.trim();
-  return text.length <= 200 ? text : `${text.slice(0, 200)}…`;
+  const label = firstText(attrs, ["long_name", "standard_name", "description", "title"]) ?? "";
+  const units = firstText(attrs, ["units"]);
+  return shortened(`${label} ${units === undefined ? "" : `[${units}]`}`.trim(), 200);
+}
+
+/** Returns the first attribute of some that is a text; undefined if none is. */
+export function firstText(attrs: JsonObject, names: readonly string[]): string | undefined {
+  const texts = names.map((name) => attrs[name]);
+  return texts.find((value): value is string => typeof value === "string" && value !== "");
 }
 
 const MIDNIGHT = /T00:00:00(?:\.0+)?$/;
@@ -154,7 +157,6 @@ function storageFacts(variable: Variable, array: ServedArray | undefined): [stri
   return facts;
 }
 
-/** Says how chunks are served. */
 function deliveryOf({ kind, source, stored }: ServedArray["plan"]): string {
   if (kind === "rechunk") return `${DELIVERY.rechunk}, stored as ${timesOf(stored.chunkShape)}`;
   if (kind === "passthrough" && source.kind === "parts" && source.axis >= 0)
@@ -222,11 +224,9 @@ const SHORT_LINES = 5;
 
 const WEB_ADDRESS = /^https?:\/\/[^\s<>"']+$/;
 
-/** Renders attributes as a description list; empty if there are none. Long values fold. */
+/** Renders attributes as a description list. Long values fold. */
 export function renderAttributes(attrs: JsonObject, budget: PageBudget): Markup {
-  const names = Object.keys(attrs);
-  if (names.length === 0) return NO_MARKUP;
-  return markup`<dl class="attrs">${names.map((name) => renderAttribute(name, formatAttribute(attrs[name] ?? null), budget))}</dl>`;
+  return markup`<dl class="attrs">${Object.entries(attrs).map(([name, value]) => renderAttribute(name, formatAttribute(value), budget))}</dl>`;
 }
 
 function renderAttribute(name: string, value: string, budget: PageBudget): Markup {
@@ -263,7 +263,7 @@ const LONGEST = 120;
 const SHORTEST_SHARE = 0.22;
 /** Maximum of lines drawn across an edge. More would merge. */
 const MAX_LINES = 24;
-/** Maximum length of a dimension's name. Longer names are cut. */
+/** Characters of a dimension's name that are shown. */
 const MAX_NAME_CHARS = 14;
 /** Pixels by which the third axis goes right, and up, per pixel of its length. */
 const SLANT = 0.45;
@@ -305,10 +305,7 @@ export function renderChunkDiagram(
   }${z !== undefined && label(Math.max(0, depth - 10), 11, z)}</svg>`;
 }
 
-/**
- * Computes one edge. It grows with the fourth root of its share of the face's longer edge: lengths differ by orders of
- * magnitude, and the shortest stays visible.
- */
+/** Computes an edge, which grows with the fourth root of its share of the longer edge: lengths differ by orders of magnitude. */
 function edgeOf(name: string, length: number, chunkLength: number, face: number): Edge {
   const share = Math.min(1.2, Math.max(SHORTEST_SHARE, (length / face) ** 0.25));
   const chunks = Math.ceil(length / chunkLength);
@@ -344,7 +341,7 @@ function label(x: number, y: number, edge: Edge): Markup {
 }
 
 function labelOf({ name, length }: Edge): string {
-  return `${name.length > MAX_NAME_CHARS ? `${name.slice(0, MAX_NAME_CHARS - 1)}…` : name} ${length}`;
+  return `${shortened(name, MAX_NAME_CHARS)} ${length}`;
 }
 
 function round(pixels: number): number {

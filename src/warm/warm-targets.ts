@@ -1,4 +1,4 @@
-import { cfTimeFormatter } from "../cf/cf-time.js";
+import { cfTimeFormatter, datetimeText } from "../cf/cf-time.js";
 import { packingOf } from "../cf/packing.js";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
 import {
@@ -10,7 +10,7 @@ import {
 import { coordinateOf } from "../dataset/overviews/level-grids.js";
 import { ZpublishError } from "../errors.js";
 import { type DataTree, elementCount, type Group, type Variable } from "../model/data-tree.js";
-import { formatDatetime, readItemNumbers } from "../pages/format-items.js";
+import { readItemNumbers } from "../pages/format-items.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
 import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
 
@@ -336,7 +336,7 @@ export async function readAxis({ stored, variable }: ServedArray, makeChunk: Mak
   if (kind === "M")
     return {
       kind: "dates",
-      values: raw.map((value) => withSeconds(formatDatetime(BigInt(value), timeUnit))),
+      values: raw.map((value) => withSeconds(datetimeText(BigInt(value), timeUnit))),
     };
   const formatTime = cfTimeFormatter(attrs);
   if (formatTime !== undefined) return { kind: "dates", values: raw.map(formatTime) };

@@ -75,7 +75,6 @@ function shownStep(model: ExploreModel): { readonly asked: string; readonly show
   return { asked, shown: isBehind ? textOf(frame.request.selection.at) : asked };
 }
 
-/** Time comes first. */
 function rank(role: string | undefined): number {
   return role === "T" ? 0 : 1;
 }
@@ -129,7 +128,6 @@ function useLate(text: string, isLate: boolean): string {
   return shown;
 }
 
-/** Part of the page that rises as a sheet on a phone. */
 type SheetName = "variables" | "colours" | "code";
 
 const SHEETS: readonly (readonly [SheetName, string])[] = [

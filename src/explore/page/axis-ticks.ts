@@ -2,7 +2,7 @@ import { ticks } from "d3-array";
 import { format } from "d3-format";
 import { CALENDARS, type Calendar, type CalendarDate } from "../../cf/cf-time.js";
 import type { JsonObject } from "../../json/json-value.js";
-import { type Axis, dataExtent, edgesOf, stepNearest } from "../axis.js";
+import { type Axis, edgesOf, stepNearest } from "../axis.js";
 import type { AxisDescription, AxisValues, Position } from "../protocol.js";
 
 /** Returns the edges of a cell, the lesser one first. */
@@ -52,12 +52,6 @@ export function stepOf(values: AxisValues, axis: AxisDescription, position: Posi
   return Number.isInteger(value) && value >= 0 && value < axis.length ? value : undefined;
 }
 
-/** Returns the outer edges of an axis and the mean length of its cells. */
-export function spanOf(axis: Axis): { readonly low: number; readonly high: number; readonly cell: number } {
-  const [low, high] = dataExtent(axis);
-  return { low, high, cell: (high - low) / Math.max(1, axis.length) };
-}
-
 const PRESSURE_UNITS = /^(?:hpa|pa|mbar|millibars?|bar|dbar|decibars?|kpa)$/i;
 
 /** Tells whether values of an axis increase downwards: by the attribute `positive` (CF section 4.3); pressures do without it. */
@@ -68,7 +62,6 @@ export function isDownward(attrs: JsonObject | undefined, units: string | undefi
   return units !== undefined && PRESSURE_UNITS.test(units);
 }
 
-/** A labelled place on a time axis. */
 interface DateTick {
   /** Days since day 0 of the calendar. */
   readonly value: number;
@@ -106,7 +99,6 @@ const STEPS: readonly Step[] = [
   ...[1, 2, 5].map((count): Step => ["year", count, count * 365]),
 ];
 
-/** Times at equal distances. */
 interface RoundTimes {
   readonly step: Step;
   /** Days since day 0 of the calendar. */
@@ -228,7 +220,6 @@ function twoDigits(value: number): string {
   return String(value).padStart(2, "0");
 }
 
-/** Whole numbers from `first` to `last`. */
 function range(first: number, last: number): number[] {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
 }
@@ -246,7 +237,8 @@ const DEGREE_STEPS = [1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180];
 /** In days, which are no exact milliseconds. */
 const HALF_MILLISECOND = 0.5 / 86_400_000;
 
-const wholeNumber = format(",");
+/** Writes a whole number: `12,345`. */
+export const count = format(",");
 
 /** Returns the ticks of an axis between two of its values, in any order; about as many as asked for, and never many more. */
 export function axisTicks(
@@ -356,10 +348,10 @@ function textTicks(texts: readonly string[], first: number, last: number, count:
   return multiples(first, last, step).map((value) => ({ value, label: shortDate(texts[value]!) }));
 }
 
-function indexTicks(length: number, low: number, high: number, count: number): Tick[] {
+function indexTicks(length: number, low: number, high: number, maxCount: number): Tick[] {
   const [first, last] = [Math.max(0, low), Math.min(length - 1, high)];
-  const values = ticks(first, last, Math.max(1, Math.min(count, last - first))).filter(Number.isInteger);
-  return values.map((value) => ({ value, label: wholeNumber(value) }));
+  const values = ticks(first, last, Math.max(1, Math.min(maxCount, last - first))).filter(Number.isInteger);
+  return values.map((value) => ({ value, label: count(value) }));
 }
 
 /** Returns the first and last step whose coordinate lies between two values; undefined if none does. */

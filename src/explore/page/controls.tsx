@@ -1,8 +1,3 @@
-import { format } from "d3-format";
-
-/** Writes a whole number: `12,345`. */
-export const count = format(",");
-
 const PATHS = {
   first: "M6 5v14M18 5l-7 7 7 7",
   back: "M15 5l-7 7 7 7",

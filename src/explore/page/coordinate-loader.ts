@@ -1,7 +1,13 @@
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
 import { cellAxis, createAxis } from "../axis.js";
-import { type AxisDescription, INDEX_AXIS, type VariableDescription } from "../protocol.js";
-import type { CurvilinearExtent, KnownAxis } from "./resolve-view.js";
+import {
+  type AxisAnswer,
+  type AxisDescription,
+  type GridExtent,
+  INDEX_AXIS,
+  type VariableDescription,
+} from "../protocol.js";
+import type { KnownAxis } from "./resolve-view.js";
 import type { WorkerClient } from "./worker-client.js";
 
 /** Reads coordinates of the variable that is shown, each once. */
@@ -10,7 +16,7 @@ export class CoordinateLoader {
   readonly #variable: ReadonlySignal<VariableDescription | undefined>;
   readonly #fail: (error: unknown) => void;
   readonly #known = signal<ReadonlyMap<string, KnownAxis>>(new Map());
-  readonly #extents = signal<ReadonlyMap<string, CurvilinearExtent>>(new Map());
+  readonly #extents = signal<ReadonlyMap<string, GridExtent>>(new Map());
   readonly #asked = new Set<string>();
 
   constructor(
@@ -33,49 +39,41 @@ export class CoordinateLoader {
   }
 
   /** Returns the extent of a curvilinear grid; undefined until it is known, or if the variable has none. */
-  extentOf({ curvilinear }: VariableDescription): CurvilinearExtent | undefined {
+  extentOf({ curvilinear }: VariableDescription): GridExtent | undefined {
     return curvilinear && this.#extents.value.get(curvilinear.latitude);
   }
 
   /** Reads what is not read yet. */
   read(): void {
     const variable = this.#variable.peek();
-    variable?.axes.forEach((axis, index) => {
-      void this.#readAxis(variable.path, axis, index);
+    variable?.axes.forEach((description, axis) => {
+      const { coordinate, length } = description;
+      void this.#ask(coordinate, variable.path, axis, (key, { values = INDEX_AXIS }) => {
+        const known = { values, places: createAxis(length, values, description) };
+        this.#known.value = new Map(this.#known.peek()).set(key, known);
+      });
     });
-    if (variable?.curvilinear !== undefined) void this.#readExtent(variable);
+    const { path = "", plane, curvilinear } = variable ?? {};
+    void this.#ask(curvilinear?.latitude, path, plane?.x ?? 0, (key, { extent }) => {
+      if (extent !== undefined) this.#extents.value = new Map(this.#extents.peek()).set(key, extent);
+    });
   }
 
-  async #readAxis(variable: string, description: AxisDescription, axis: number): Promise<void> {
-    const { coordinate, length } = description;
-    if (coordinate === undefined || this.#asked.has(coordinate)) return;
-    this.#asked.add(coordinate);
-    let values = INDEX_AXIS;
+  /** Asks for an axis, unless that was done under this key. @param take Called with nothing after a failure. */
+  async #ask(
+    key: string | undefined,
+    variable: string,
+    axis: number,
+    take: (key: string, answer: Partial<AxisAnswer>) => void,
+  ): Promise<void> {
+    if (key === undefined || this.#asked.has(key)) return;
+    this.#asked.add(key);
     try {
-      ({ values } = await this.#client.ask<"axis">({ kind: "axis", variable, axis }));
+      take(key, await this.#client.ask<"axis">({ kind: "axis", variable, axis }));
     } catch (error) {
-      this.#asked.delete(coordinate);
+      this.#asked.delete(key);
       this.#fail(error);
-    }
-    const known = { values, places: createAxis(length, values, description) };
-    this.#known.value = new Map(this.#known.peek()).set(coordinate, known);
-  }
-
-  async #readExtent({ path, plane, curvilinear }: VariableDescription): Promise<void> {
-    const grid = curvilinear?.latitude;
-    if (grid === undefined || plane === undefined || this.#asked.has(grid)) return;
-    this.#asked.add(grid);
-    try {
-      const [x, y] = await Promise.all(
-        [plane.x, plane.y].map((axis) => this.#client.ask<"axis">({ kind: "axis", variable: path, axis })),
-      );
-      const [longitudes, latitudes] = [x?.curvilinearExtent, y?.curvilinearExtent];
-      if (longitudes === undefined || latitudes === undefined) return;
-      const extent = { west: longitudes[0], east: longitudes[1], south: latitudes[0], north: latitudes[1] };
-      this.#extents.value = new Map(this.#extents.peek()).set(grid, extent);
-    } catch (error) {
-      this.#asked.delete(grid);
-      this.#fail(error);
+      take(key, {});
     }
   }
 }

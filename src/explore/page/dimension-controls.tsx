@@ -1,15 +1,14 @@
 import { effect } from "@preact/signals-core";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { AxisDescription, AxisValues } from "../protocol.js";
-import { axisTicks, stepText } from "./axis-ticks.js";
-import { Check, count, IconButton } from "./controls.js";
+import { axisTicks, count, stepText } from "./axis-ticks.js";
+import { Check, IconButton } from "./controls.js";
 import { useValue } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
 import { PLAY_RATES } from "./playback.js";
 import { otherAxes } from "./resolve-view.js";
 
 const MAX_COUNT = 9;
-/** Pixels that a label needs. */
 const DISTANCE = 56;
 
 /** The labels below a slider, as many as there is room for. */
@@ -44,7 +43,6 @@ function placeAt(position: number) {
   return { left: `${position * 100}%`, transform: `translateX(-${shift}%)` };
 }
 
-/** Returns labels below a slider, at indices. */
 function sliderTicks(
   axis: AxisDescription,
   values: AxisValues,

@@ -99,7 +99,7 @@ export class ExploreModel {
   readonly isPlaying = computed(() => this.#playedAxis.value !== undefined);
 
   readonly #centre = signal<{ readonly box?: Box | undefined; readonly whole?: TooMuchAnswer }>({});
-  /** Cost of the whole picture while its centre is shown because the view names no part a part of it; else undefined. */
+  /** Cost of the whole picture while its centre is shown instead, since the view names no part; else undefined. */
   readonly wholeCost = computed(() => {
     const { box, whole } = this.#centre.value;
     return box === this.view.value.box ? whole : undefined;
@@ -184,14 +184,12 @@ export class ExploreModel {
     if (path === this.variable.peek()?.path) return;
     this.playback.stop();
     const colour = view.colour.isLocked ? view.colour : EMPTY_VIEW.colour;
-    const isSameGrid = isOnSameGrid(this.variable.peek(), this.variableAt(path));
-    const box = isSameGrid ? view.box : undefined;
-    const probe = isSameGrid ? view.probe : undefined;
-    const [x, y] = isSameGrid ? [view.x, view.y] : [];
+    const { x, y, box, probe } = isOnSameGrid(this.variable.peek(), this.variableAt(path))
+      ? view
+      : EMPTY_VIEW;
     this.view.value = { ...view, variable: path, x, y, box, probe, colour };
   }
 
-  /** Changes parts of the view. */
   change(part: Partial<View>): void {
     this.view.value = { ...this.view.peek(), ...part };
   }
@@ -221,10 +219,9 @@ export class ExploreModel {
 
   /** Puts the probe into the cell at a place, or takes it away. */
   setProbe(probe: Probe | undefined): void {
-    const [plane, shown] = [this.#plane.peek(), this.resolved.peek()];
-    const isPlaced = probe !== undefined && plane !== undefined && shown !== undefined;
-    const place = isPlaced ? shortPlace(probe, plane, shown, this.camera.inCells.peek()) : {};
-    this.change({ probe: probe && { ...probe, ...place } });
+    const { box, canvas } = this.camera;
+    const shown = box.peek();
+    this.change({ probe: probe && shown ? { ...probe, ...shortPlace(probe, shown, canvas.peek()) } : probe });
   }
 
   /** Shows the centre of a picture that is too much to read, unless the view says which part of it is wanted. */

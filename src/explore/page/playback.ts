@@ -2,7 +2,6 @@ import { effect, type ReadonlySignal, type Signal, signal, untracked } from "@pr
 import { cellsKey, type PictureRequest, type ShownFrame } from "./map/picture-loader.js";
 import type { WorkerClient } from "./worker-client.js";
 
-/** What playing needs to know and to do. */
 interface PlaybackInputs {
   readonly client: WorkerClient;
   /** Axis that is played; undefined if none is. */

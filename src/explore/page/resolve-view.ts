@@ -1,16 +1,17 @@
 import type { JsonObject } from "../../json/json-value.js";
-import { type Axis, cellAxis } from "../axis.js";
+import { type Axis, cellAxis, dataExtent } from "../axis.js";
 import type {
   AxisDescription,
   AxisValues,
   DatasetDescription,
+  GridExtent,
   PictureAxes,
   Position,
   VariableDescription,
   View,
 } from "../protocol.js";
-import { isDownward, spanOf, stepOf, stepText } from "./axis-ticks.js";
-import type { MapPlane, PlaneAxis } from "./map/plane-box.js";
+import { isDownward, stepOf, stepText } from "./axis-ticks.js";
+import type { MapPlane } from "./map/plane-box.js";
 
 /** A view with everything that was left to rule: which variable, axes, and steps it shows. */
 export interface ResolvedView {
@@ -30,14 +31,6 @@ export interface ResolvedView {
 export interface KnownAxis {
   readonly values: AxisValues;
   readonly places: Axis;
-}
-
-/** Extent of the two-dimensional coordinates of a curvilinear grid. */
-export interface CurvilinearExtent {
-  readonly west: number;
-  readonly east: number;
-  readonly south: number;
-  readonly north: number;
 }
 
 /** Returns the variable of a view: its own, else the first one that is worth a look; undefined if the dataset has none. */
@@ -70,7 +63,8 @@ export function resolveView(
 ): ResolvedView | undefined {
   const known = variable.axes.map(knownOf);
   if (!known.every((each) => each !== undefined)) return undefined;
-  const [values, places] = [known.map((each) => each.values), known.map((each) => each.places)];
+  const values = known.map((each) => each.values);
+  const places = known.map((each) => each.places);
   const problems: string[] = [];
   if (view.variable !== undefined && view.variable !== variable.path) {
     problems.push(`“${view.variable}” is not in this dataset; showing “${variable.path}”.`);
@@ -116,61 +110,49 @@ export function mapPlaneOf(
   axes: PictureAxes,
   asImage: boolean,
   attrsOf: (path: string) => JsonObject | undefined,
-  curvilinear?: CurvilinearExtent,
+  curvilinear?: GridExtent,
 ): MapPlane {
   if (curvilinear !== undefined) return curvilinearPlane(resolved, axes, curvilinear);
   const { variable } = resolved;
-  const [x, y] = [axes.x, axes.y].map((index): PlaneAxis & { readonly hasNumbers: boolean } => {
+  const sideOf = (index: number) => {
     const axis = variable.axes[index]!;
     const places = asImage ? cellAxis(axis.length) : resolved.places[index]!;
     const hasNumbers = places.centres !== undefined;
     const attrs = axis.coordinate === undefined ? undefined : attrsOf(axis.coordinate);
-    const isUpsideDown = hasNumbers ? isDownward(attrs, resolved.values[index]?.units) : true;
-    return {
-      ...spanOf(places),
-      wraps: places.isClosed,
-      isReversed: index === axes.y && isUpsideDown,
-      hasNumbers,
-    };
-  }) as [PlaneAxis & { hasNumbers: boolean }, PlaneAxis & { hasNumbers: boolean }];
-  const [xAxis, yAxis] = [variable.axes[axes.x], variable.axes[axes.y]] as [AxisDescription, AxisDescription];
+    const { units } = resolved.values[index]!;
+    const isReversed = index === axes.y && (!hasNumbers || isDownward(attrs, units));
+    const [low, high] = dataExtent(places);
+    const cell = (high - low) / Math.max(1, axis.length);
+    return { axis, hasNumbers, units, plane: { low, high, cell, wraps: places.isClosed, isReversed } };
+  };
+  const [x, y] = [sideOf(axes.x), sideOf(axes.y)];
+  const plane = { x: x.plane, y: y.plane, isCurved: false };
   if (x.hasNumbers && y.hasNumbers) {
-    if (xAxis.isLongitude && yAxis.isLatitude) return { x, y, aspect: "degrees", isCurved: false };
-    const units = [axes.x, axes.y].map((index) => resolved.values[index]?.units);
-    const isProjected =
-      xAxis.role === "X" && yAxis.role === "Y" && units[0] !== undefined && units[0] === units[1];
-    return { x, y, aspect: isProjected ? "equal" : "free", isCurved: false };
+    if (x.axis.isLongitude && y.axis.isLatitude) return { ...plane, aspect: "degrees" };
+    const isProjected = x.axis.role === "X" && y.axis.role === "Y" && x.units !== undefined;
+    return { ...plane, aspect: isProjected && x.units === y.units ? "equal" : "free" };
   }
-  const proportion = xAxis.length / yAxis.length;
-  const isImage =
-    !x.hasNumbers && !y.hasNumbers && proportion < MAX_PROPORTION && proportion > 1 / MAX_PROPORTION;
-  return { x, y, aspect: isImage ? "equal" : "free", isCurved: false };
+  const proportion = x.axis.length / y.axis.length;
+  const isImage = !x.hasNumbers && !y.hasNumbers && Math.abs(Math.log(proportion)) < Math.log(MAX_PROPORTION);
+  return { ...plane, aspect: isImage ? "equal" : "free" };
 }
 
 /** Proportion of length to height beyond which cells of an image are no longer drawn as squares. */
 const MAX_PROPORTION = 8;
 
-function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: CurvilinearExtent): MapPlane {
+function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: GridExtent): MapPlane {
   const { shape } = resolved.variable;
   const [columns, rows] = [shape[axes.x]!, shape[axes.y]!];
   const { west, east, south, north } = extent;
+  const cell = (east - west) / columns;
+  // Longitudes go round the globe, within half a cell.
+  const wraps = east - west > 360 - cell / 2 - 1e-6;
   return {
-    x: {
-      low: west,
-      high: east,
-      cell: (east - west) / columns,
-      wraps: isGlobal(east - west, columns),
-      isReversed: false,
-    },
+    x: { low: west, high: east, cell, wraps, isReversed: false },
     y: { low: south, high: north, cell: (north - south) / rows, wraps: false, isReversed: false },
     aspect: "degrees",
     isCurved: true,
   };
-}
-
-/** Whether longitudes of this extent go round the globe: within half a cell. */
-function isGlobal(extent: number, length: number): boolean {
-  return extent > 360 - extent / length / 2 - 1e-6;
 }
 
 /** Whether two variables have the same horizontal axes, so that a box of one makes sense for the other. */
@@ -178,13 +160,13 @@ export function isOnSameGrid(
   one: VariableDescription | undefined,
   other: VariableDescription | undefined,
 ): boolean {
-  if (one?.plane === undefined || other?.plane === undefined) return false;
-  const [first, second] = [one, other].map(({ axes, plane }) =>
-    [plane?.x, plane?.y]
-      .map((index) => axes[index as number]?.coordinate ?? axes[index as number]?.dim)
-      .join(" "),
-  );
-  return first === second;
+  const gridOf = (variable: VariableDescription | undefined) =>
+    variable?.plane &&
+    [variable.plane.x, variable.plane.y]
+      .map((index) => variable.axes[index]?.coordinate ?? variable.axes[index]?.dim)
+      .join(" ");
+  const grid = gridOf(one);
+  return grid !== undefined && grid === gridOf(other);
 }
 
 /** Returns the axes of a variable that are none of its picture. */

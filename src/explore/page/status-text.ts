@@ -1,5 +1,4 @@
-import { format } from "d3-format";
-import { stepText } from "./axis-ticks.js";
+import { count, stepText } from "./axis-ticks.js";
 import type { ExploreModel } from "./model.js";
 import { otherAxes } from "./resolve-view.js";
 
@@ -19,7 +18,6 @@ export interface Status {
   readonly isBusy: boolean;
 }
 
-const count = format(",");
 const RETRY = [{ label: "Retry", run: (model: ExploreModel) => model.retry() }];
 
 /** Puts the state of the page into words. */

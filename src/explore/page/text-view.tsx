@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { VariableDescription } from "../protocol.js";
-import { count, Failure } from "./controls.js";
+import { count } from "./axis-ticks.js";
+import { Failure } from "./controls.js";
 import { useValue } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
 import "./plot/plots.css";

@@ -6,7 +6,7 @@ import { parseJson } from "../../json/parse-json.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
 import { halfNumbers } from "../../model/fill-value.js";
-import type { PictureAxes, VariableDescription } from "../protocol.js";
+import type { LevelDescription, PictureAxes, VariableDescription } from "../protocol.js";
 import { fetchBytes, ReadFailure } from "./chunk-queue.js";
 import { registerCodecs } from "./codecs/codec-registry.js";
 import { type ReadableDocument, readableDocument } from "./readable-document.js";
@@ -39,11 +39,9 @@ export interface ArrayReader {
   readChunk(coords: readonly number[], signal?: AbortSignal): Promise<ChunkValues | undefined>;
 }
 
-/** Where an array is. */
 interface ArrayLocation {
   /** Absolute URL, with a slash at its end. */
   readonly url: string;
-  /** Path of the array, for sentences. */
   readonly name: string;
   readonly token: string | undefined;
 }
@@ -280,16 +278,8 @@ const MAX_UNASKED_CHUNKS = 64;
 /** Most decoded bytes that are read without asking. */
 export const MAX_UNASKED_BYTES = 256 * 2 ** 20;
 
-/** A variable at one of its resolutions. */
-export interface Resolution {
-  /** 0 for the variable itself. */
-  readonly level: number;
-  readonly path: string;
-  readonly shape: readonly number[];
-  readonly chunkShape: readonly number[];
-  /** Cells of the variable per cell, by axis. */
-  readonly factors: readonly number[];
-}
+/** A variable at one of its resolutions; its level is 0 if it is the variable itself. */
+export type Resolution = LevelDescription;
 
 /** What has to be read. */
 export interface ReadingCost {
@@ -309,21 +299,17 @@ export function finestOf({ path, shape, chunkShape }: VariableDescription): Reso
 }
 
 /**
- * Chooses the coarsest resolution with at least one cell per pixel along both axes.
+ * Returns the index of the coarsest resolution with at least one cell per pixel along both axes.
  * @param densities Cells of the variable per pixel.
  */
 export function chooseResolution(
   resolutions: readonly Resolution[],
   axes: PictureAxes,
   densities: { readonly x: number; readonly y: number },
-): Resolution {
-  const fitting = resolutions.filter(({ factors }) =>
-    [axes.x, axes.y].every((axis) => {
-      const density = axis === axes.x ? densities.x : densities.y;
-      return factors[axis] === 1 || density / factors[axis]! >= 1;
-    }),
+): number {
+  return resolutions.findLastIndex(({ factors }) =>
+    (["x", "y"] as const).every((key) => factors[axes[key]]! <= Math.max(1, densities[key])),
   );
-  return fitting.at(-1) ?? resolutions[0]!;
 }
 
 /** Returns the coordinates of the chunk that holds a cell of the variable; those of the picture's axes are 0. */

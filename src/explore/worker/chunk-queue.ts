@@ -48,17 +48,14 @@ export class ChunkQueue<T> {
     this.#byteLengthOf = byteLengthOf;
   }
 
-  /** Bytes of the chunks that are kept. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Bytes that are kept at most. */
   get maxBytes(): number {
     return this.#limits.maxBytes;
   }
 
-  /** Tells whether a chunk is kept. */
   has(key: string): boolean {
     return this.#cached.has(key);
   }
@@ -181,7 +178,6 @@ export class ReadFailure extends Error {
   override readonly name = "ReadFailure";
   /** Id of the failed request in the server's log; undefined if it sent none. */
   readonly requestId: string | undefined;
-  /** Whether another attempt may succeed. */
   readonly mayRetry: boolean;
 
   constructor(
@@ -198,7 +194,6 @@ export class ReadFailure extends Error {
   }
 }
 
-/** What a request needs besides its URL. */
 interface FetchOptions {
   /** Sent as `Authorization: Bearer …`. */
   readonly token: string | undefined;

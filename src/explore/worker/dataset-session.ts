@@ -15,7 +15,6 @@ import type { ReadableDocument } from "./readable-document.js";
 /** A chunk; undefined if it is absent. */
 export type Chunk = ChunkValues | undefined;
 
-/** Bytes that an absent chunk counts in the cache. */
 const ABSENT_BYTES = 64;
 
 /** An open dataset: its description, its arrays, and their chunks. */
@@ -48,7 +47,6 @@ export class DatasetSession {
     return new DatasetSession(request, describeDataset(metadata, coarse, group), limits);
   }
 
-  /** The dataset's description. */
   get description() {
     return this.#dataset.description;
   }
@@ -83,7 +81,6 @@ export class DatasetSession {
     return { coords, offset };
   }
 
-  /** Returns the reading of one chunk. */
   job({ level, path }: Pick<Resolution, "level" | "path">, coords: readonly number[]): ChunkJob<Chunk> {
     return {
       key: `${level} ${path} ${coords.join(".")}`,

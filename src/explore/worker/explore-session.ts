@@ -37,9 +37,9 @@ async function readAhead(
     // Further frames would push the first ones out of the cache.
     if (bytes > queue.maxBytes / 2) break;
     const selection = { ...show.selection, at: show.selection.at.with(along, step) };
-    const { fine, cost } = await planFrame(session, axes, { ...show, selection });
+    const { chunks, cost } = await planFrame(session, axes, { ...show, selection });
     bytes += cost.bytes;
-    frames.push({ step, jobs: fine.chunks.map(({ job }) => job) });
+    frames.push({ step, jobs: chunks.map(({ job }) => job) });
   }
   const jobs = new Map(frames.flatMap(({ jobs }) => jobs.map((job) => [job.key, job] as const)));
   const unread = Array.from(jobs.values()).filter(({ key }) => !queue.has(key));
@@ -52,7 +52,6 @@ async function readAhead(
 /** Sends an answer. @param transfer Buffers that the receiver owns from now on. */
 type SendAnswer = (answer: ExploreAnswer, transfer: readonly ArrayBuffer[]) => void;
 
-/** An answer without its id. */
 type AnswerBody = ExploreAnswer extends infer Each
   ? Each extends unknown
     ? Omit<Each, "id">

@@ -32,7 +32,6 @@ export async function findRange(
 }
 
 interface Sample {
-  /** Finite ones. */
   readonly values: readonly number[];
   readonly missing: number;
 }
@@ -124,12 +123,12 @@ async function sampleOfView(
     isMoving: true,
     isConfirmed: false,
   });
-  const planned = plan.fine.chunks.slice(0, MAX_CHUNKS);
+  const planned = plan.chunks.slice(0, MAX_CHUNKS);
   const chunks = await readable(
     planned.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)),
     signal,
   );
-  const collected = new Collected(session.documentOf(plan.fine.resolution).packing);
+  const collected = new Collected(session.documentOf(plan.resolution).packing);
   chunks.forEach(({ chunk, index }) => {
     const { rows, columns, base } = planned[index]!.place;
     const [rowCells, columnCells] = [rows, columns].map(({ offsets, isFirst }) =>
@@ -164,7 +163,6 @@ async function readable(
   return read;
 }
 
-/** Values of a sample. */
 class Collected implements Sample {
   readonly #packing: Packing;
   readonly values: number[] = [];

@@ -1,10 +1,11 @@
-import { cfTimeFormatter } from "../../cf/cf-time.js";
+import { cfTimeFormatter, datetimeText } from "../../cf/cf-time.js";
 import { type Packing, packingOf } from "../../cf/packing.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type Axis, cellAxis, createAxis } from "../axis.js";
 import {
   type AxisAnswer,
   type AxisValues,
+  type GridExtent,
   INDEX_AXIS,
   type PictureAxes,
   type TextAnswer,
@@ -12,12 +13,13 @@ import {
   type VariableDescription,
   type Viewport,
 } from "../protocol.js";
-import { timeText, valueText } from "../value-text.js";
-import { finestOf, type Resolution, resolutionsOf } from "./array-reader.js";
+import { valueText } from "../value-text.js";
+import { finestOf } from "./array-reader.js";
 import { PRIORITY, ReadFailure } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
 import {
+  type CellsUnderPixels,
   type CurvilinearGrid,
   cellAt,
   cellsUnderPixels,
@@ -29,7 +31,6 @@ import type { ReadableDocument } from "./readable-document.js";
 /** Longest array that is read as a whole: a longer axis counts cells. */
 const MAX_WHOLE_VALUES = 2 ** 22;
 
-/** Values of a whole array in C order. */
 interface WholeArray {
   /** Unpacked, NaN for missing ones; undefined if it holds texts. */
   readonly numbers: Float64Array<ArrayBuffer> | undefined;
@@ -41,21 +42,14 @@ interface WholeArray {
 /**
  * Reads a whole coordinate. It has no missing values (CF section 2.5.1) but those of its attributes: the array's fill value is one of
  * its numbers, such as the longitude 0, and is that of absent chunks.
- * @param source The variable itself, or a coarser resolution of it.
  * @throws ReadFailure
  */
-export async function readWhole(
-  session: DatasetSession,
-  variable: VariableDescription,
-  source: Pick<Resolution, "level" | "path" | "shape" | "chunkShape"> = { level: 0, ...variable },
-): Promise<WholeArray> {
-  const { shape, chunkShape } = source;
-  const { dataType } = variable;
+export async function readWhole(session: DatasetSession, variable: VariableDescription): Promise<WholeArray> {
+  const { path, shape, chunkShape, dataType } = variable;
+  const source = finestOf(variable);
   const count = elementCount(shape);
   if (count > MAX_WHOLE_VALUES)
-    throw new ReadFailure(
-      `"${source.path}" has ${count} values, more than are read at once (${MAX_WHOLE_VALUES}).`,
-    );
+    throw new ReadFailure(`"${path}" has ${count} values, more than are read at once (${MAX_WHOLE_VALUES}).`);
   const grid = shape.map((length, axis) => Math.ceil(length / chunkShape[axis]!));
   const chunks = await Promise.all(
     Array.from(indicesOf(grid), async (coords) => ({
@@ -66,8 +60,7 @@ export async function readWhole(
   const isText = "SUO".includes(dataType.kind);
   const hasExact = dataType.itemSize === 8 && "iuMm".includes(dataType.kind);
   const document = session.documentOf(source);
-  const ofLevel = source.level === 0 ? variable.packing : document.packing;
-  const packing: Packing = { ...ofLevel, missing: packingOf(variable.attrs).missing };
+  const packing: Packing = { ...variable.packing, missing: packingOf(variable.attrs).missing };
   const whole = {
     numbers: isText ? undefined : new Float64Array(count),
     texts: isText ? new Array<string>(count).fill("") : undefined,
@@ -118,22 +111,10 @@ export function* indicesOf(shape: readonly number[]): Generator<readonly number[
   }
 }
 
-/** Most cells of a grid: its corners take 64 MiB. */
-const MAX_CELLS = 2 ** 22;
-
 /** Wider grids go all the way round. */
 const MAX_REGION_DEGREES = 350;
 
-/** Cells of a curvilinear grid, at one resolution. */
-export interface CurvilinearCells {
-  /** Cell under each pixel, in C order of the grid; -1 for none. */
-  readonly cells: Int32Array;
-  readonly grid: GridOnMap;
-}
-
-/** A curvilinear grid with its corners. */
 interface GridOnMap {
-  readonly resolution: Resolution;
   readonly centres: CurvilinearGrid;
   readonly corners: GridCorners;
 }
@@ -151,26 +132,26 @@ export class CurvilinearReader {
   readonly #session: DatasetSession;
   readonly #grids = new Map<string, Promise<GridOnMap>>();
   /** Cells of the last viewport: while playing, it stays. */
-  #last: { readonly key: string; readonly found: CurvilinearCells } | undefined;
+  #last: { readonly key: string; readonly found: CellsUnderPixels } | undefined;
 
   constructor(session: DatasetSession) {
     this.#session = session;
   }
 
   /** Returns the cells under the pixels of a viewport. @throws ReadFailure */
-  async cells(variable: VariableDescription, { box, width, height }: Viewport): Promise<CurvilinearCells> {
-    const grid = await this.grid(variable);
+  async cells(variable: VariableDescription, { box, width, height }: Viewport): Promise<CellsUnderPixels> {
+    const { corners } = await this.#grid(variable);
     const key = JSON.stringify([variable.curvilinear, box, width, height]);
-    if (this.#last?.key !== key)
-      this.#last = { key, found: { cells: cellsUnderPixels(grid.corners, { ...box, width, height }), grid } };
+    if (this.#last?.key !== key) {
+      const cells = cellsUnderPixels(corners, { ...box, width, height });
+      this.#last = { key, found: { cells, columns: corners.columns } };
+    }
     return this.#last.found;
   }
 
   /** Returns the row and column of the cell at a place, and its centre; undefined if there is none. @throws ReadFailure */
   async cellAt(variable: VariableDescription, x: number, y: number): Promise<FoundCell | undefined> {
-    const { corners, centres, resolution } = await this.grid(variable);
-    if (resolution.level !== 0)
-      throw new ReadFailure("This grid is too large for single cells to be found on a map.");
+    const { corners, centres } = await this.#grid(variable);
     const cell = cellAt(corners, x, y);
     if (cell === -1) return undefined;
     const row = Math.floor(cell / centres.columns);
@@ -178,43 +159,37 @@ export class CurvilinearReader {
     return { row, column, x: centres.longitudes[cell]!, y: centres.latitudes[cell]! };
   }
 
-  /** Returns the least and the greatest longitude or latitude of a variable's cells. @throws ReadFailure */
-  async extent(variable: VariableDescription, axis: number): Promise<readonly [number, number]> {
-    const { corners } = await this.grid(variable);
-    if (axis === variable.plane?.y) return extentOf(corners.y, (latitude) => latitude);
+  /** Returns the extent of a variable's cells. @throws ReadFailure */
+  async extent(variable: VariableDescription): Promise<GridExtent> {
+    const { corners } = await this.#grid(variable);
+    const [south, north] = extentOf(corners.y, (latitude) => latitude);
     const [about0, about180] = [0, 180].map((middle) =>
       extentOf(corners.x, (longitude) => longitude - 360 * Math.floor((longitude - middle + 180) / 360)),
     ) as [readonly [number, number], readonly [number, number]];
-    const narrower = about180[1] - about180[0] < about0[1] - about0[0] ? about180 : about0;
-    return narrower[1] - narrower[0] > MAX_REGION_DEGREES ? [-180, 180] : narrower;
+    const [west, east] = about180[1] - about180[0] < about0[1] - about0[0] ? about180 : about0;
+    return east - west > MAX_REGION_DEGREES
+      ? { west: -180, east: 180, south, north }
+      : { west, east, south, north };
   }
 
-  /** Returns the grid of a variable, at the finest resolution that is not too large. @throws ReadFailure */
-  grid({ curvilinear }: VariableDescription): Promise<GridOnMap> {
+  #grid({ curvilinear }: VariableDescription): Promise<GridOnMap> {
     const { latitude, longitude } = curvilinear!;
     return kept(this.#grids, `${latitude} ${longitude}`, () => this.#read(latitude, longitude));
   }
 
   async #read(latitudePath: string, longitudePath: string): Promise<GridOnMap> {
-    const latitude = this.#session.variable(latitudePath);
-    const longitude = this.#session.variable(longitudePath);
-    const longitudes = resolutionsOf(longitude);
-    const resolution = resolutionsOf(latitude).find(
-      ({ shape }, index) => shape[0]! * shape[1]! <= MAX_CELLS && longitudes[index] !== undefined,
-    );
-    if (resolution === undefined)
-      throw new ReadFailure("This grid is too large to be placed on a map; it can be shown as an image.");
+    const [latitude, longitude] = [latitudePath, longitudePath].map((path) => this.#session.variable(path));
+    const [rows, columns] = latitude!.shape as [number, number];
+    if (rows * columns > MAX_WHOLE_VALUES)
+      throw new ReadFailure(
+        "This grid is too large to be placed on a map: choose “rows and columns, no map” to see its cells.",
+      );
     const [y, x] = await Promise.all([
-      readWhole(this.#session, latitude, resolution),
-      readWhole(
-        this.#session,
-        longitude,
-        longitudes.find(({ level }) => level === resolution.level),
-      ),
+      readWhole(this.#session, latitude!),
+      readWhole(this.#session, longitude!),
     ]);
-    const [rows, columns] = resolution.shape as [number, number];
     const centres = { latitudes: y.numbers!, longitudes: x.numbers!, rows, columns };
-    return { resolution, centres, corners: cornersOf(centres) };
+    return { centres, corners: cornersOf(centres) };
   }
 }
 
@@ -272,11 +247,11 @@ export async function answerAxis(
 ): Promise<AxisAnswer> {
   const { plane, curvilinear } = variable;
   const isOnMap = curvilinear !== undefined && (axis === plane?.x || axis === plane?.y);
-  const [values, curvilinearExtent] = await Promise.all([
+  const [values, extent] = await Promise.all([
     axes.values(variable, axis),
-    isOnMap ? axes.curvilinear.extent(variable, axis) : undefined,
+    isOnMap ? axes.curvilinear.extent(variable) : undefined,
   ]);
-  return { kind: "axis", values: values ?? INDEX_AXIS, curvilinearExtent };
+  return { kind: "axis", values: values ?? INDEX_AXIS, extent };
 }
 
 /** Keeps what is read; a failure is not kept, as another attempt may succeed. */
@@ -297,9 +272,17 @@ async function readAxisValues(session: DatasetSession, path: string): Promise<Ax
   const { attrs, dataType, units } = variable;
   const numbers = values.numbers as Float64Array<ArrayBuffer>;
   if (dataType.kind === "M") {
-    const texts = Array.from(values.exact ?? [], (stored) => timeText(stored, dataType));
-    const times = { units: "seconds since 1970-01-01", calendar: "proleptic_gregorian" };
-    return { numbers: secondsOf(numbers, dataType.timeUnit), texts, bounds: undefined, ...times };
+    const { timeUnit = "" } = dataType;
+    const texts = Array.from(values.exact!, (stored) =>
+      stored === undefined ? "NaT" : datetimeText(stored, timeUnit),
+    );
+    return {
+      numbers: numbers.map((number, index) => (texts[index] === "NaT" ? Number.NaN : number)),
+      texts,
+      bounds: undefined,
+      units: `${timeUnit} since 1970-01-01`,
+      calendar: "proleptic_gregorian",
+    };
   }
   const format = cfTimeFormatter(attrs);
   const isTime = format !== undefined;
@@ -328,26 +311,6 @@ async function readBounds(
   const fits = bounds?.problem === undefined && bounds?.shape.length === 2;
   if (!fits || bounds.shape[0] !== shape[0] || bounds.shape[1] !== 2) return undefined;
   return (await readWhole(session, bounds)).numbers;
-}
-
-const SECONDS: Readonly<Record<string, number>> = {
-  W: 604_800,
-  D: 86_400,
-  h: 3600,
-  m: 60,
-  s: 1,
-  ms: 1e-3,
-  us: 1e-6,
-  ns: 1e-9,
-  ps: 1e-12,
-  fs: 1e-15,
-  as: 1e-18,
-};
-
-function secondsOf(numbers: Float64Array<ArrayBuffer>, unit = "s"): Float64Array<ArrayBuffer> {
-  const [, count = "", name = ""] = /^(\d*)(\w+)$/.exec(unit) ?? [];
-  const factor = (SECONDS[name] ?? 1) * Number(count || 1);
-  return numbers.map((number) => (number === -(2 ** 63) ? Number.NaN : number * factor));
 }
 
 /** Reads the first values of a variable as texts, in C order. @throws ReadFailure, or the signal's reason */

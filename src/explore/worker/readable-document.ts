@@ -27,13 +27,10 @@ export interface ReadableDocument {
   readonly strides: readonly number[];
   /** Numbers that zarrita returns per value: 2 for complex, characters of a text. */
   readonly numbersPerValue: number;
-  /** Whether zarrita returns texts. */
   readonly isText: boolean;
   /** Stored number of absent chunks; NaN if there is none. */
   readonly fill: number;
-  /** Text of absent chunks. */
   readonly fillText: string;
-  /** Between the indices in a chunk's name. */
   readonly separator: string;
 }
 

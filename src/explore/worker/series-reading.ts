@@ -14,7 +14,6 @@ import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
 import type { AxisReader, FoundCell } from "./read-axis.js";
 
-/** Milliseconds between two answers. */
 const ANSWER_MS = 100;
 
 interface Part {
@@ -28,7 +27,6 @@ interface Part {
 export class SeriesReading implements ChunkOwner<Chunk> {
   readonly priority = PRIORITY.series;
   readonly jobs: readonly ChunkJob<Chunk>[];
-  /** Chunks that are not cached. */
   readonly cost: ReadingCost;
   readonly #session: DatasetSession;
   readonly #variable: VariableDescription;
@@ -79,13 +77,11 @@ export class SeriesReading implements ChunkOwner<Chunk> {
     this.cost = costOf(this.jobs.length, chunkShape, dataType.itemSize);
   }
 
-  /** Begins to read. */
   start(): void {
     if (this.#open.size === 0) this.#answer();
     else this.#session.queue.want(this);
   }
 
-  /** Ends the reading. */
   stop(): void {
     clearTimeout(this.#timer);
     this.#session.queue.release(this);

@@ -17,13 +17,11 @@ interface BarDomain {
   readonly valueAt: (position: number) => number;
 }
 
-/** Part of the bar beside each end of the range. */
 const MARGIN = 0.1;
 const STRIP = 12;
 const LABELS = 16;
 const TICK_DISTANCE = 70;
 
-/** Returns what the bar spans for a range. */
 function domainOf(range: ShownRange): BarDomain {
   const scale = 1 - 2 * MARGIN;
   const valueAt = (position: number): number => valueInRange(range, (position - MARGIN) / scale);

@@ -14,7 +14,6 @@ const PERCENTILES: readonly (readonly [number, number, string])[] = [
   [0.1, 99.9, "0.1–99.9 %"],
 ];
 
-/** Stops of a gradient that shows a scale. */
 const STOPS = 16;
 
 /** Everything about the colours that can be chosen. */

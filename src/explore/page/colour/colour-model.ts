@@ -66,7 +66,6 @@ export function rangeText(value: number, range: ShownRange): string {
   return short.length < plain.length ? short : plain;
 }
 
-/** What the colours of a picture need to know. */
 interface ColourInputs {
   readonly client: WorkerClient;
   readonly view: Signal<View>;
@@ -88,7 +87,6 @@ export class ColourModel {
   readonly found: ReadonlySignal<RangeAnswer | undefined>;
   /** Categories of the variable; undefined if it has none, so that it has a range and a scale. */
   readonly categories: ReadonlySignal<Categories | undefined>;
-  /** Range that the picture is drawn with; undefined until it is known. */
   readonly range: ReadonlySignal<ShownRange | undefined>;
   readonly scale: ReadonlySignal<ColourScaleName>;
   /** 256 × 3 bytes. */
@@ -114,7 +112,6 @@ export class ColourModel {
     effect(() => this.#find(resolved.value));
   }
 
-  /** Changes a part of the choice. */
   choose(part: Partial<ColourChoice>): void {
     const { view } = this.#inputs;
     view.value = { ...view.peek(), colour: { ...view.peek().colour, ...part } };

@@ -1,7 +1,5 @@
 import { batch, computed, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
-import { type Axis, cellAxis, centreOf, indexAt } from "../../axis.js";
 import type { Box, View, Viewport } from "../../protocol.js";
-import type { ResolvedView } from "../resolve-view.js";
 import {
   centreOfBox,
   fitBox,
@@ -13,55 +11,31 @@ import {
   zoomBox,
 } from "./plane-box.js";
 
-/** Part of a cell by which a place may be moved. */
-const SLACK = 0.01;
+/** Part of a pixel that no screen shows. */
+const UNSEEN = 0.01;
 
-/**
- * Returns a place that is short to write and lies in the same cell: near the cell's centre, or near where it was if the plane is that of a
- * curvilinear grid or the place is outside.
- * @param inCells Whether the plane counts cells, whatever the coordinates are.
- */
-export function shortPlace(
-  place: Place,
-  plane: MapPlane,
-  { axes, places }: Pick<ResolvedView, "axes" | "places">,
-  inCells: boolean,
-): Place {
-  const shorten = (value: number, key: "x" | "y"): number => {
-    const own = axes && places[axes[key]];
-    if (own === undefined) return value;
-    const axis = inCells ? cellAxis(own.length) : own;
-    return plane.isCurved ? rounded(value, plane[key].cell) : shortCoordinate(axis, value, plane[key].cell);
-  };
-  return { x: shorten(place.x, "x"), y: shorten(place.y, "y") };
+/** Returns a place on the map that is shorter to write, and looks the same. */
+export function shortPlace({ x, y }: Place, box: Box, size: Size): Place {
+  const [perX, perY] = [(box.right - box.left) / size.width, (box.top - box.bottom) / size.height];
+  return { x: rounded(x, perX * UNSEEN), y: rounded(y, perY * UNSEEN) };
 }
 
-/** Part of a box's length that no screen shows. */
-const UNSEEN = 1e-6;
+/** Pixels that no screen has along one side. */
+const MOST_PIXELS = 10_000;
 
 /** Returns a box that is shorter to write, and looks the same. */
-export function shortBox({ left, right, bottom, top }: Box): Box {
-  const shorten = (one: number, other: number) => (value: number) =>
-    rounded(value, (Math.abs(one - other) * UNSEEN) / SLACK);
-  const [x, y] = [shorten(left, right), shorten(bottom, top)];
-  return { left: x(left), right: x(right), bottom: y(bottom), top: y(top) };
+export function shortBox(box: Box): Box {
+  const size = { width: MOST_PIXELS, height: MOST_PIXELS };
+  const bottomLeft = shortPlace({ x: box.left, y: box.bottom }, box, size);
+  const topRight = shortPlace({ x: box.right, y: box.top }, box, size);
+  return { left: bottomLeft.x, right: topRight.x, bottom: bottomLeft.y, top: topRight.y };
 }
 
-function shortCoordinate(axis: Axis, value: number, cell: number): number {
-  const index = indexAt(axis, value);
-  if (index < 0) return rounded(value, cell);
-  const turns = axis.period === undefined ? 0 : Math.round((value - centreOf(axis, index)) / axis.period);
-  const centre = centreOf(axis, index) + turns * (axis.period ?? 0);
-  const short = rounded(centre, cell);
-  // Cells of one axis may differ much in length.
-  return indexAt(axis, short) === index ? short : centre;
-}
-
-/** Rounds a number to the fewest decimals that move it by no more than a part of a cell. */
-function rounded(value: number, cell: number): number {
+/** Rounds a number to the fewest decimals that move it by no more than a tolerance. */
+function rounded(value: number, tolerance: number): number {
   for (let decimals = 0; decimals <= 12; decimals++) {
     const short = Number(value.toFixed(decimals));
-    if (Math.abs(short - value) <= cell * SLACK) return short;
+    if (Math.abs(short - value) <= Math.abs(tolerance)) return short;
   }
   return value;
 }
@@ -86,9 +60,7 @@ export class Camera {
   readonly isMoving = signal(false);
   /** What is visible, in the proportions of the canvas; undefined until plane and canvas are known. */
   readonly box: ReadonlySignal<Box | undefined>;
-  /** Whether the box counts cells, instead of using coordinates. */
   readonly inCells: ReadonlySignal<boolean>;
-  /** Box and size of the picture that is asked for. */
   readonly viewport: ReadonlySignal<Viewport | undefined>;
   #restTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -145,7 +117,6 @@ export class Camera {
     this.show(centre && shortBox(centre));
   }
 
-  /** Shows a box; the whole plane if none is given. */
   show(box: Box | undefined): void {
     batch(() => {
       this.noteMovement();

@@ -10,7 +10,6 @@ interface CoastLine {
   readonly north: number;
 }
 
-/** Units of the stored coordinates per degree. */
 const PER_DEGREE = 100;
 
 /**

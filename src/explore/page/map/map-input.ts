@@ -16,7 +16,6 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowDown: [0, -1],
 };
 
-/** Acts of the keys, by `KeyboardEvent.key`. */
 const KEYS: Readonly<Record<string, (model: ExploreModel) => void>> = {
   "+": (model) => model.camera.zoom(1 / ZOOM),
   "=": (model) => model.camera.zoom(1 / ZOOM),

@@ -6,7 +6,6 @@ import type { ResolvedView } from "../resolve-view.js";
 import { type Coasts, linesInBox } from "./coastline.js";
 import { pointOf, type Size } from "./plane-box.js";
 
-/** CSS pixels beside the picture, for labels. */
 interface Margins {
   readonly left: number;
   readonly right: number;
@@ -27,7 +26,6 @@ export function marginsOf(width: number, hasTitles: boolean): Margins {
   return { left: 56 + room, right: 12, top: 8, bottom: 24 + room };
 }
 
-/** CSS pixels for the title of an axis. */
 const TITLE = 18;
 
 interface Drawing {

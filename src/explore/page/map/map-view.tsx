@@ -44,7 +44,6 @@ export function MapView({ model }: { readonly model: ExploreModel }) {
   );
 }
 
-/** Place and value under the pointer. */
 function Readout({ model }: { readonly model: ExploreModel }) {
   const pointer = useValue(model.probes.pointer);
   const resolved = useValue(model.resolved);

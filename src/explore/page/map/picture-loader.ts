@@ -40,7 +40,6 @@ export class PictureLoader {
   readonly isDimmed = signal(false);
   readonly tooMuch = signal<TooMuchAnswer | undefined>(undefined);
   readonly failure = signal<FailedAnswer | undefined>(undefined);
-  /** Time of the last failure. */
   failedAt = new Date();
 
   #asked: PictureRequest | undefined;
@@ -72,7 +71,6 @@ export class PictureLoader {
     if (this.#asked !== undefined) this.#send({ ...this.#asked, isConfirmed: true });
   }
 
-  /** Asks again after a failure. */
   retry(): void {
     if (this.#asked !== undefined) this.#send(this.#asked);
   }

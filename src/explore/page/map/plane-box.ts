@@ -9,7 +9,6 @@ export interface PlaneAxis {
   readonly wraps: boolean;
   /** Whether its values decrease to the right or upwards: depths, pressures, rows of an image. */
   readonly isReversed: boolean;
-  /** Mean length of a cell. */
   readonly cell: number;
 }
 
@@ -37,7 +36,6 @@ export interface Place {
 
 /** Least cosine of the latitude by which a map is narrowed: that of 75 degrees. */
 const LEAST_COSINE = 0.26;
-/** Cells that the smallest box shows. */
 const LEAST_CELLS = 3;
 /** How much larger than the plane a box may be. */
 const MOST_PLANES = 1.25;
@@ -104,7 +102,6 @@ export function pointOf(box: Box, size: Size, place: Place): Place {
   };
 }
 
-/** Part of a pixel that is rounding. */
 const EDGE = 1e-6;
 
 /** Returns the pixels whose middles lie on the plane: from `left` and `top` to before `right` and `bottom`. */

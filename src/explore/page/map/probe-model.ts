@@ -7,7 +7,6 @@ import type { WorkerClient } from "../worker-client.js";
 import type { PictureRequest, ShownFrame } from "./picture-loader.js";
 import type { Place } from "./plane-box.js";
 
-/** What probes need to know. */
 interface ProbeInputs {
   readonly client: WorkerClient;
   readonly view: Signal<View>;
@@ -86,7 +85,6 @@ function probeRequest({ selection, axes, viewport }: PictureRequest, { x, y }: P
   return { kind: "probe", selection, axes, x, y, inCells: viewport.inCells } as const;
 }
 
-/** Texts about a cell. */
 interface Readout {
   readonly place: string;
   readonly value: string;

@@ -2,25 +2,25 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { watchLook } from "../hooks.js";
 import type { PlotZoom } from "./plot-axis.js";
-import type { PlotContent } from "./plot-model.js";
+import type { ShownPlot } from "./plot-model.js";
 import { type PlotColours, type PlotEvents, plotOptions } from "./plot-options.js";
 import "uplot/dist/uPlot.min.css";
 
 interface ChartProps {
-  readonly content: PlotContent;
+  readonly shown: ShownPlot;
   /** Undefined for the whole axis. */
   readonly zoom: PlotZoom | undefined;
   /** Position that is read out; undefined for none. */
   readonly point: number | undefined;
   /** Position that is marked; undefined for none. */
   readonly mark: number | undefined;
-  readonly label: string;
   readonly events: PlotEvents;
 }
 
 /** A plot on a canvas, drawn by uPlot. */
 export function Chart(props: ChartProps) {
-  const { content, zoom, point, mark, label } = props;
+  const { shown, zoom, point, mark } = props;
+  const { positions } = shown.axis;
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | undefined>(undefined);
   // Listeners outlive the rendering that made them.
@@ -42,30 +42,30 @@ export function Chart(props: ChartProps) {
       chart.current = undefined;
     };
     // uPlot does not change orientation, logarithm or ticks of a plot that there is.
-  }, [content.positions, content.isLog, content.isBars, content.valueLabel, content.positionLabel]);
+  }, [positions, shown.isLog, shown.isBars, shown.valueLabel, shown.axis.label]);
 
   useEffect(() => {
     const plot = chart.current;
-    if (plot !== undefined && plot.data[1] !== content.values)
-      plot.setData(dataOf(content), zoom === undefined);
-  }, [content.values]);
+    if (plot !== undefined && plot.data[1] !== shown.values) plot.setData(dataOf(shown), zoom === undefined);
+  }, [shown.values]);
 
   useEffect(() => chart.current?.redraw(false), [mark]);
 
   useEffect(() => {
-    const { low, high } = zoom ?? wholeOf(content);
+    const { low, high } = zoom ?? wholeOf(shown);
     if (high > low) chart.current?.setScale("x", { min: low, max: high });
-  }, [zoom, content.positions]);
+  }, [zoom, positions]);
 
   useEffect(() => {
-    if (chart.current !== undefined) showPoint(chart.current, content, point);
-  }, [point, content]);
+    if (chart.current !== undefined) showPoint(chart.current, shown, point);
+  }, [point, shown]);
 
+  const label = `${shown.name} ${shown.place}: ${shown.summary}`;
   return <div ref={box} class="chart" role="img" aria-label={label} />;
 }
 
 function createPlot(element: HTMLElement, latest: { readonly current: ChartProps }): uPlot {
-  const { content } = latest.current;
+  const { shown } = latest.current;
   const events: PlotEvents = {
     onPoint: (index) => latest.current.events.onPoint(index),
     onClick: (index) => latest.current.events.onClick(index),
@@ -73,32 +73,32 @@ function createPlot(element: HTMLElement, latest: { readonly current: ChartProps
   };
   const size = { width: element.clientWidth, height: element.clientHeight };
   const mark = () => latest.current.mark;
-  const options = plotOptions(content, size, () => coloursOf(element), mark, events);
-  if (content.isBars && uPlot.paths.bars !== undefined)
+  const options = plotOptions(shown, size, () => coloursOf(element), mark, events);
+  if (shown.isBars && uPlot.paths.bars !== undefined)
     options.series[1]!.paths = uPlot.paths.bars({ size: [1], gap: 1 });
-  element.dataset.points = String(content.values.length);
-  return new uPlot(options, dataOf(content), element);
+  element.dataset.points = String(shown.values.length);
+  return new uPlot(options, dataOf(shown), element);
 }
 
 /** Moves uPlot's cursor to the position that is read out. */
-function showPoint(plot: uPlot, content: PlotContent, point: number | undefined): void {
-  const position = point === undefined ? undefined : content.positions[point];
+function showPoint(plot: uPlot, { axis, values }: ShownPlot, point: number | undefined): void {
+  const position = point === undefined ? undefined : axis.positions[point];
   if (point === undefined || position === undefined || plot.cursor.idx === point) return;
   const along = plot.valToPos(position, "x");
-  const value = content.values[point];
+  const value = values[point];
   const across = typeof value === "number" ? plot.valToPos(value, "y") : 0;
-  plot.setCursor(content.isVertical ? { left: across, top: along } : { left: along, top: across }, false);
+  plot.setCursor(axis.isVertical ? { left: across, top: along } : { left: along, top: across }, false);
 }
 
 /** Returns the ends of the axis: outer bars are shown whole. */
-function wholeOf({ positions, isBars }: PlotContent): PlotZoom {
+function wholeOf({ axis: { positions }, isBars }: ShownPlot): PlotZoom {
   const [low = 0, second = low + 1] = [positions[0], positions[1]];
   const margin = isBars ? (second - low) / 2 : 0;
   return { low: low - margin, high: (positions[positions.length - 1] ?? 1) + margin };
 }
 
-function dataOf({ positions, values }: PlotContent): uPlot.AlignedData {
-  return [positions as Float64Array, values as (number | null)[]];
+function dataOf({ axis: { positions }, values }: ShownPlot): uPlot.AlignedData {
+  return [positions, values as (number | null)[]];
 }
 
 function coloursOf(element: Element): PlotColours {

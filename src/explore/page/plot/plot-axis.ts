@@ -1,13 +1,13 @@
-import { format } from "d3-format";
+import { extent } from "d3-array";
 import { CALENDARS, type Calendar, cfTimeFormatter } from "../../../cf/cf-time.js";
 import type { JsonObject } from "../../../json/json-value.js";
 import { orderOf } from "../../axis.js";
 import type { AxisDescription, AxisValues, VariableDescription } from "../../protocol.js";
 import { MISSING_TEXT, unpackedText } from "../../value-text.js";
-import { daysOfIso, degreesText, isDownward, stepText } from "../axis-ticks.js";
+import { count, daysOfIso, degreesText, isDownward, stepText } from "../axis-ticks.js";
 
 /** The axis of a plot along which a series runs. Plain data. */
-interface PlotAxis {
+export interface PlotAxis {
   /** Name of the dimension; `index` if a coordinate is plotted, which would be its own axis. */
   readonly dim: string;
   /** `lat [degrees_north]`, or the name of the dimension alone. */
@@ -55,18 +55,8 @@ export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs:
   const calendar = values.calendar === undefined ? undefined : CALENDARS[values.calendar];
   const positions = calendar === undefined ? values.numbers : daysOf(values, calendar);
   const order = positions?.length === length ? orderOf(positions, false) : undefined;
-  if (positions === undefined || order === undefined) {
-    return {
-      dim,
-      label: dim,
-      positions: Float64Array.from({ length }, (_, index) => index),
-      isReversed: false,
-      calendar: undefined,
-      names: values.texts,
-      isVertical,
-      isDownward: false,
-    };
-  }
+  if (positions === undefined || order === undefined)
+    return { ...indexPlotAxis(dim, length), names: values.texts, isVertical };
   return {
     dim,
     label: values.units === undefined || calendar !== undefined ? dim : `${dim} [${values.units}]`,
@@ -76,6 +66,20 @@ export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs:
     names: undefined,
     isVertical,
     isDownward: isVertical && isDownward(attrs, values.units),
+  };
+}
+
+/** Creates an axis that counts cells. */
+export function indexPlotAxis(dim: string, length: number): PlotAxis {
+  return {
+    dim,
+    label: dim,
+    positions: Float64Array.from({ length }, (_, index) => index),
+    isReversed: false,
+    calendar: undefined,
+    names: undefined,
+    isVertical: false,
+    isDownward: false,
   };
 }
 
@@ -120,8 +124,6 @@ function daysOf({ numbers, texts }: AxisValues, calendar: Calendar): Float64Arra
   return numbers.map((number) => first + (number - begin) * scale);
 }
 
-const count = format(",");
-
 /** Returns a value with its units, with as many digits as its type has; `missing` for NaN and null. */
 export function textWithUnits(value: number | null | undefined, variable: VariableDescription): string {
   const text = unpackedText(variable, value ?? Number.NaN);
@@ -149,12 +151,8 @@ export function isTime({ dataType, attrs }: VariableDescription): boolean {
 /** Describes the values of a series for those who do not see the plot. */
 export function seriesSummary(variable: VariableDescription, values: readonly (number | null)[]): string {
   const present = values.filter((value) => value !== null);
-  if (present.length === 0) return `${count(values.length)} values, all missing`;
-  let [least, greatest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for (const value of present) {
-    if (value < least) least = value;
-    if (value > greatest) greatest = value;
-  }
+  const [least, greatest] = extent(present);
+  if (least === undefined) return `${count(values.length)} values, all missing`;
   const missing = values.length - present.length;
   const missingText = missing === 0 ? "" : `, ${count(missing)} missing`;
   return `${count(values.length)} values from ${roundText(least, variable)} to ${roundText(greatest, variable)}${missingText}`;

@@ -1,6 +1,4 @@
 import { computed, effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
-import { format } from "d3-format";
-import type { Calendar } from "../../../cf/cf-time.js";
 import {
   type FailedAnswer,
   INDEX_AXIS,
@@ -9,14 +7,16 @@ import {
   type VariableDescription,
 } from "../../protocol.js";
 import { unpackedText } from "../../value-text.js";
-import { shortDate, stepText } from "../axis-ticks.js";
+import { count, shortDate, stepText } from "../axis-ticks.js";
 import type { ExploreModel } from "../model.js";
 import { otherAxes } from "../resolve-view.js";
 import { failureOf, type RequestOf } from "../worker-client.js";
 import {
   cellOfPosition,
   createPlotAxis,
+  indexPlotAxis,
   isTime,
+  type PlotAxis,
   placeText,
   plotValues,
   type SeriesPlace,
@@ -28,66 +28,51 @@ import { histogramCsv, seriesCsv } from "./save-csv.js";
 /** What is read of a series. */
 interface SeriesState {
   /** In the order of the cells; NaN for missing and for unread ones. Undefined until the first ones are read. */
-  readonly values: Float64Array | undefined;
+  readonly values?: Float64Array;
   readonly done: number;
   readonly total: number;
   /** Set if it is more than is read unasked. */
-  readonly tooMuch: TooMuchAnswer | undefined;
-  readonly failure: FailedAnswer | undefined;
-  /** Whether chunks are still read. */
+  readonly tooMuch?: TooMuchAnswer;
+  readonly failure?: FailedAnswer;
   readonly isReading: boolean;
 }
 
-/** A histogram: of what is visible, or of a sample of a variable without a picture. */
+/** A histogram of what is visible, or of a sample of a variable without a picture. */
 interface HistogramState {
-  readonly found: RangeAnswer | undefined;
-  readonly failure: FailedAnswer | undefined;
+  readonly variable?: string;
+  readonly found?: RangeAnswer;
+  readonly failure?: FailedAnswer;
 }
 
-const NOTHING: SeriesState = Object.freeze({
-  values: undefined,
-  done: 0,
-  total: 0,
-  tooMuch: undefined,
-  failure: undefined,
-  isReading: false,
-});
+const NOTHING: SeriesState = Object.freeze({ done: 0, total: 0, isReading: false });
 
 /** Reads what the plot shows: a series or a histogram. */
 export class PlotModel {
   readonly #model: ExploreModel;
   readonly #place: ReadonlySignal<SeriesPlace | undefined>;
   readonly #key: ReadonlySignal<string | undefined>;
-  readonly #isHistogram: ReadonlySignal<boolean>;
-  /** Path of the variable that is shown, once its coordinates are read. */
-  readonly #path: ReadonlySignal<string | undefined>;
   readonly series = signal<SeriesState>(NOTHING);
-  /** The series that {@link series} is of. It is replaced only if another one is read. */
+  /** The place of {@link series}. It is replaced only if another series is read. */
   readonly place = signal<SeriesPlace | undefined>(undefined);
-  /** Whether the histogram is of a sample of the whole variable, instead of what is visible. */
-  readonly isOfVariable = signal(false);
-  readonly histogram = signal<HistogramState>({ found: undefined, failure: undefined });
+  readonly histogram = signal<HistogramState>({});
 
   #cancel: (() => void) | undefined;
   #histograms = 0;
-  /** Path of the variable of {@link histogram}. */
-  #histogramOf: string | undefined;
   readonly #stop: readonly (() => void)[];
 
   constructor(model: ExploreModel) {
     this.#model = model;
-    this.#isHistogram = computed(() => model.view.value.probe?.plot === "histogram");
-    this.#path = computed(() => model.resolved.value?.variable.path);
+    const isHistogram = computed(() => model.view.value.probe?.plot === "histogram");
     this.#place = computed(() => placeOf(model));
     // Steps of the axis along which the series runs, and everything about the picture, leave it as it is.
-    this.#key = computed(() => (this.#isHistogram.value ? undefined : keyOf(this.#place.value)));
+    this.#key = computed(() => (isHistogram.value ? undefined : keyOf(this.#place.value)));
     this.#stop = [
       effect(() => {
         const key = this.#key.value;
         untracked(() => this.#readSeries(key, false));
       }),
       effect(() => {
-        const request = this.#isHistogram.value ? this.#histogramRequest() : undefined;
+        const request = isHistogram.value ? histogramRequest(model) : undefined;
         if (request !== undefined) untracked(() => this.#readHistogram(request));
       }),
     ];
@@ -120,48 +105,43 @@ export class PlotModel {
     this.series.value = { ...NOTHING, isReading: place !== undefined };
     if (place === undefined) return;
     const { variable, at, along } = place;
-    const request: RequestOf<"series"> = {
-      kind: "series",
-      selection: { variable: variable.path, at },
-      along,
-      isConfirmed,
-    };
-    this.#cancel = this.#model.client.send<"series">(request, (answer) => {
-      if (answer.kind === "series") {
-        const { values, done, total } = answer;
-        this.series.value = { ...NOTHING, values, done, total, isReading: done < total };
-      } else if (answer.kind === "too-much") this.series.value = { ...NOTHING, tooMuch: answer };
-      else this.series.value = { ...this.series.peek(), failure: answer, isReading: false };
-    });
-  }
-
-  /** Returns the request of the histogram; undefined while the picture moves. */
-  #histogramRequest(): RequestOf<"range"> | undefined {
-    const model = this.#model;
-    const path = this.#path.value;
-    const resolved = model.resolved.peek();
-    if (path === undefined || resolved === undefined) return undefined;
-    const common = { kind: "range", percentiles: [0, 100] } as const;
-    if (resolved.axes === undefined || this.isOfVariable.value)
-      return { ...common, selection: { variable: path, at: resolved.at }, axes: resolved.axes };
-    const request = model.request.value;
-    if (request === undefined || model.camera.isMoving.value || model.isPlaying.value) return undefined;
-    const { selection, axes, viewport } = request;
-    return { ...common, selection, axes, viewport };
+    const selection = { variable: variable.path, at };
+    this.#cancel = this.#model.client.send<"series">(
+      { kind: "series", selection, along, isConfirmed },
+      (answer) => {
+        if (answer.kind === "series") {
+          const { values, done, total } = answer;
+          this.series.value = { values, done, total, isReading: done < total };
+        } else if (answer.kind === "too-much") this.series.value = { ...NOTHING, tooMuch: answer };
+        else this.series.value = { ...this.series.peek(), failure: answer, isReading: false };
+      },
+    );
   }
 
   async #readHistogram(request: RequestOf<"range">): Promise<void> {
     const turn = ++this.#histograms;
     const { variable } = request.selection;
-    if (this.#histogramOf !== variable) this.histogram.value = { found: undefined, failure: undefined };
-    this.#histogramOf = variable;
-    try {
-      const found = await this.#model.client.ask<"range">(request);
-      if (turn === this.#histograms) this.histogram.value = { found, failure: undefined };
-    } catch (error) {
-      if (turn === this.#histograms) this.histogram.value = { found: undefined, failure: failureOf(error) };
-    }
+    if (this.histogram.peek().variable !== variable) this.histogram.value = { variable };
+    const answer = await this.#model.client
+      .ask<"range">(request)
+      .then((found) => ({ found }))
+      .catch((error: unknown) => ({ failure: failureOf(error) }));
+    if (turn === this.#histograms) this.histogram.value = { variable, ...answer };
   }
+}
+
+/** Returns the request of the histogram; undefined while the picture moves. */
+function histogramRequest(model: ExploreModel): RequestOf<"range"> | undefined {
+  const path = model.resolved.value?.variable.path;
+  const resolved = model.resolved.peek();
+  if (path === undefined || resolved === undefined) return undefined;
+  const common = { kind: "range", percentiles: [0, 100] } as const;
+  if (resolved.axes === undefined)
+    return { ...common, selection: { variable: path, at: resolved.at }, axes: undefined };
+  const request = model.request.value;
+  if (request === undefined || model.camera.isMoving.value || model.isPlaying.value) return undefined;
+  const { selection, axes, viewport } = request;
+  return { ...common, selection, axes, viewport };
 }
 
 /** Returns the series that the view asks for; undefined if there is none, or its place is not found yet. */
@@ -169,23 +149,21 @@ function placeOf(model: ExploreModel): SeriesPlace | undefined {
   const resolved = model.resolved.value;
   if (resolved === undefined || resolved.variable.problem !== undefined) return undefined;
   const { variable, values } = resolved;
-  const { probe } = model.view.value;
-  const at = variable.form === "image" ? model.probes.fixed.value?.cell : resolved.at;
+  const fixed = model.probes.fixed.value;
+  const at = variable.form === "image" ? fixed?.cell : resolved.at;
   if (at === undefined || at.length !== variable.axes.length) return undefined;
-  const along = alongOf(variable, probe?.along, resolved.axes);
+  const along = alongOf(variable, model.view.value.probe?.along, resolved.axes);
   const description = variable.axes[along];
   if (description === undefined) return undefined;
-  const fixed = model.probes.fixed.value;
+  const { coordinate, length } = description;
   const isOnGrid = variable.curvilinear !== undefined && !model.camera.inCells.value;
   const onGrid = fixed && isOnGrid ? { latitude: fixed.y, longitude: fixed.x } : undefined;
-  if (description.coordinate === variable.path) {
-    const axis = createPlotAxis({ ...description, dim: "index", role: undefined }, INDEX_AXIS);
+  if (coordinate === variable.path) {
+    const axis = indexPlotAxis("index", length);
     return { variable, values: values.with(along, INDEX_AXIS), at, along, axis, onGrid };
   }
-  const attrs =
-    description.coordinate === undefined ? undefined : model.variableAt(description.coordinate)?.attrs;
-  const axis = createPlotAxis(description, values[along]!, attrs);
-  return { variable, values, at, along, axis, onGrid };
+  const attrs = coordinate === undefined ? undefined : model.variableAt(coordinate)?.attrs;
+  return { variable, values, at, along, axis: createPlotAxis(description, values[along]!, attrs), onGrid };
 }
 
 /** Returns the axis of a series: the one that is asked for, else time, else height or depth, else another axis that is not shown. */
@@ -208,39 +186,23 @@ function keyOf(place: SeriesPlace | undefined): string | undefined {
   return [variable.path, along, ...at.map((index, axis) => (axis === along ? "" : index))].join(" ");
 }
 
-const count = format(",");
-
-/** What a plot shows. */
-export interface PlotContent {
-  /** Ascending. */
-  readonly positions: ArrayLike<number>;
-  /** One per position; null for gaps. */
-  readonly values: readonly (number | null)[];
-  readonly positionLabel: string;
-  readonly valueLabel: string;
-  /** Writes a value beside its axis; undefined if values are numbers. */
-  readonly valueTick: ((value: number) => string) | undefined;
-  /** Set if positions are days of a calendar. */
-  readonly calendar: Calendar | undefined;
-  /** Names at positions 0, 1, …; undefined if positions are numbers. */
-  readonly names: readonly string[] | undefined;
-  /** Whether positions run upwards, or downwards, instead of to the right. */
-  readonly isVertical: boolean;
-  readonly isDownward: boolean;
-  readonly isLog: boolean;
-  /** Whether values are bars as wide as the distance of positions: a histogram. */
-  readonly isBars: boolean;
-}
-
 /** A plot, and what its text says. */
 export interface ShownPlot {
-  readonly content: PlotContent;
   readonly variable: VariableDescription;
   /** What it is of: `series of air along time`, `histogram of air`. */
   readonly name: string;
   /** Where a series is; empty if the variable has no other axes. */
   readonly place: string;
   readonly summary: string;
+  readonly axis: PlotAxis;
+  /** One per position of the axis; null for gaps. */
+  readonly values: readonly (number | null)[];
+  readonly valueLabel: string;
+  /** Writes a value beside its axis; undefined if values are numbers. */
+  readonly valueTick?: (value: number) => string;
+  readonly isLog: boolean;
+  /** Whether values are bars as wide as the distance of positions: a histogram. */
+  readonly isBars: boolean;
   /** What is read out of a position. */
   readonly textOf: (index: number) => string;
   readonly csv: () => string;
@@ -259,29 +221,20 @@ export function seriesShown(
   onCell: (cell: number) => void,
 ): ShownPlot {
   const { variable, along, axis } = place;
-  const own = place.values[along]!;
-  const plotted = plotValues(axis, values, isLog);
   return {
     variable,
     name: `${variable.name} along ${axis.dim}`,
     place: placeText(place),
-    content: {
-      positions: axis.positions,
-      values: plotted,
-      positionLabel: axis.label,
-      valueLabel: labelOf(variable),
-      valueTick: isTime(variable) ? (value) => shortDate(unpackedText(variable, value)) : undefined,
-      calendar: axis.calendar,
-      names: axis.names,
-      isVertical: axis.isVertical,
-      isDownward: axis.isDownward,
-      isLog,
-      isBars: false,
-    },
     summary: seriesSummary(variable, plotValues(axis, values, false)),
+    axis,
+    values: plotValues(axis, values, isLog),
+    valueLabel: labelOf(variable),
+    ...(isTime(variable) && { valueTick: (value) => shortDate(unpackedText(variable, value)) }),
+    isLog,
+    isBars: false,
     textOf: (index) => {
       const cell = cellOfPosition(axis, index);
-      return `${stepText(own, cell)}: ${textWithUnits(values[cell], variable)}`;
+      return `${stepText(place.values[along]!, cell)}: ${textWithUnits(values[cell], variable)}`;
     },
     csv: () => seriesCsv(place, values),
     onClick: (index) => onCell(cellOfPosition(axis, index)),
@@ -303,25 +256,17 @@ export function histogramShown(
   const boundsOf = (index: number) =>
     [least + width * index, least + width * (index + 1)].map((bound) => Number(bound.toPrecision(5)));
   const units = variable.units === undefined ? "" : ` ${variable.units}`;
-  const missingText = missing === 0 ? "" : `, ${count(missing)} missing`;
+  const positions = Float64Array.from(bins, (_, index) => least + width * (index + 0.5));
   return {
     variable,
     name: `histogram of ${variable.name}`,
     place,
-    content: {
-      positions: Float64Array.from(bins, (_, index) => least + width * (index + 0.5)),
-      values: bins.map((each) => (isLog && each === 0 ? null : each)),
-      positionLabel: labelOf(variable),
-      valueLabel: "values",
-      valueTick: undefined,
-      calendar: undefined,
-      names: undefined,
-      isVertical: false,
-      isDownward: false,
-      isLog,
-      isBars: true,
-    },
-    summary: `${count(found.count)} values${missingText}`,
+    summary: `${count(found.count)} values${missing === 0 ? "" : `, ${count(missing)} missing`}`,
+    axis: { ...indexPlotAxis(labelOf(variable), bins.length), positions },
+    values: bins.map((each) => (isLog && each === 0 ? null : each)),
+    valueLabel: "values",
+    isLog,
+    isBars: true,
     textOf: (index) => `${boundsOf(index).join(" to ")}${units}: ${count(bins[index] ?? 0)} values`,
     csv: () => histogramCsv(variable, found),
     onClick: () => {},

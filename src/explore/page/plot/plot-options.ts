@@ -1,6 +1,7 @@
 import type uPlot from "uplot";
 import { dateTicks, numberTicks, type Tick } from "../axis-ticks.js";
-import type { PlotContent } from "./plot-model.js";
+import type { PlotAxis } from "./plot-axis.js";
+import type { ShownPlot } from "./plot-model.js";
 
 /** Colours of a plot: CSS colours. */
 export interface PlotColours {
@@ -11,13 +12,10 @@ export interface PlotColours {
   readonly fill: string;
 }
 
-/** What a plot tells. */
+/** What a plot tells: the position under the pointer or none, a position that is clicked, a part of the axis that is dragged over. */
 export interface PlotEvents {
-  /** Called if the pointer is above another position; undefined if it has left. */
   readonly onPoint: (index: number | undefined) => void;
-  /** Called if a position is clicked. */
   readonly onClick: (index: number) => void;
-  /** Called if a part of the axis is selected by drag. */
   readonly onSelect: (low: number, high: number) => void;
 }
 
@@ -30,20 +28,20 @@ const TICK_DISTANCE = { horizontal: 90, vertical: 34 };
  * @param mark Position that is marked, asked at each drawing too: the step of the picture.
  */
 export function plotOptions(
-  content: PlotContent,
+  { axis, isLog, isBars, valueLabel, valueTick }: ShownPlot,
   size: { readonly width: number; readonly height: number },
   colours: () => PlotColours,
   mark: () => number | undefined,
   events: PlotEvents,
 ): uPlot.Options {
-  const { isVertical, isDownward, isLog, isBars } = content;
+  const { isVertical, isDownward } = axis;
   return {
     ...size,
     scales: {
       x: { time: false, ori: isVertical ? 1 : 0, dir: isDownward ? -1 : 1 },
       y: { ori: isVertical ? 0 : 1, distr: isLog ? 3 : 1 },
     },
-    axes: axesOf(content, colours),
+    axes: axesOf(axis, valueLabel, valueTick, colours),
     series: [
       {},
       {
@@ -72,8 +70,13 @@ export function plotOptions(
 }
 
 /** Returns the axes of positions and of values. */
-function axesOf(content: PlotContent, colours: () => PlotColours): uPlot.Axis[] {
-  const { isVertical, calendar, positionLabel, valueLabel } = content;
+function axesOf(
+  axis: PlotAxis,
+  valueLabel: string,
+  valueTick: ShownPlot["valueTick"],
+  colours: () => PlotColours,
+): uPlot.Axis[] {
+  const { isVertical, calendar } = axis;
   const [positionSide, valueSide] = isVertical ? [3, 2] : [2, 3];
   const common = (side: number): uPlot.Axis => ({
     side,
@@ -88,10 +91,11 @@ function axesOf(content: PlotContent, colours: () => PlotColours): uPlot.Axis[] 
     size: side === 3 ? sideWidth : calendar === undefined ? 30 : 42,
   });
   // Dates say what they are.
-  const label = calendar === undefined ? { label: positionLabel } : {};
+  const label = calendar === undefined ? { label: axis.label } : {};
+  const values = valueTick && { values: (_plot: uPlot, splits: number[]) => splits.map(valueTick) };
   return [
-    { ...common(positionSide), scale: "x", ...label, ...positionTicks(content, isVertical) },
-    { ...common(valueSide), scale: "y", label: valueLabel, ...valueTicks(content) },
+    { ...common(positionSide), scale: "x", ...label, ...positionTicks(axis) },
+    { ...common(valueSide), scale: "y", label: valueLabel, ...values },
   ];
 }
 
@@ -107,9 +111,9 @@ function lonePoints(plot: uPlot, series: number, areShown: boolean): number[] | 
 }
 
 /** Returns ticks at round dates, names or numbers. */
-function positionTicks({ calendar, names }: PlotContent, isVertical: boolean): Partial<uPlot.Axis> {
-  const distance = isVertical ? TICK_DISTANCE.vertical : TICK_DISTANCE.horizontal;
+function positionTicks({ calendar, names, isVertical }: PlotAxis): Partial<uPlot.Axis> {
   if (calendar === undefined && names === undefined) return {};
+  const distance = isVertical ? TICK_DISTANCE.vertical : TICK_DISTANCE.horizontal;
   let ticks: readonly Tick[] = [];
   return {
     splits: (plot, _axis, low, high) => {
@@ -123,10 +127,6 @@ function positionTicks({ calendar, names }: PlotContent, isVertical: boolean): P
     },
     values: () => ticks.map(({ label }) => (isVertical ? label.replace("\n", " ") : label)),
   };
-}
-
-function valueTicks({ valueTick }: PlotContent): Partial<uPlot.Axis> {
-  return valueTick === undefined ? {} : { values: (_plot, splits) => splits.map(valueTick) };
 }
 
 function nameTicks(names: readonly string[], low: number, high: number, count: number): Tick[] {

@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Probe } from "../../protocol.js";
-import { Check, Choice, count, Failure, IconButton } from "../controls.js";
+import { count } from "../axis-ticks.js";
+import { Check, Choice, Failure, IconButton } from "../controls.js";
 import { useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import type { ResolvedView } from "../resolve-view.js";
@@ -12,18 +13,11 @@ import { histogramShown, PlotModel, type ShownPlot, seriesShown } from "./plot-m
 import "./plots.css";
 
 /** Choice between series and histogram, and of the axis along which the series runs. */
-function PlotChoices(props: {
-  readonly model: ExploreModel;
-  readonly plot: PlotModel;
-  readonly along: number | undefined;
-}) {
-  const { model, plot, along } = props;
-  const isOfVariable = useValue(plot.isOfVariable);
+function PlotChoices({ model, along }: { readonly model: ExploreModel; readonly along: number | undefined }) {
   const resolved = useValue(model.resolved);
   const { probe } = useValue(model.view);
   if (resolved === undefined) return null;
   const { dims } = resolved.variable;
-  const isHistogram = probe?.plot === "histogram";
   const change = (part: Partial<Probe>): void =>
     model.setProbe({ x: 0, y: 0, along: undefined, plot: "series", ...probe, ...part });
   return (
@@ -37,20 +31,7 @@ function PlotChoices(props: {
         ]}
         onChoose={(chosen) => change({ plot: chosen })}
       />
-      {isHistogram && resolved.axes !== undefined && (
-        <Choice
-          label="of"
-          value={isOfVariable ? "variable" : "visible"}
-          options={[
-            ["visible", "what is visible"],
-            ["variable", "the variable"],
-          ]}
-          onChoose={(chosen) => {
-            plot.isOfVariable.value = chosen === "variable";
-          }}
-        />
-      )}
-      {!isHistogram && along !== undefined && dims.length > 1 && (
+      {probe?.plot !== "histogram" && along !== undefined && dims.length > 1 && (
         <Choice
           label="along"
           value={dims[along]!}
@@ -65,35 +46,23 @@ function PlotChoices(props: {
 /** How far a series is read, and what can be done about it. */
 function SeriesProgress({ plot }: { readonly plot: PlotModel }) {
   const { tooMuch, done, total, isReading, failure } = useValue(plot.series);
-  if (tooMuch !== undefined) {
-    return (
-      <p class="note">
-        This plot reads {count(tooMuch.chunks)} chunks, about {bytesText(tooMuch.bytes)}.{" "}
-        <button type="button" onClick={() => plot.confirm()}>
-          Read them
-        </button>
-      </p>
-    );
-  }
-  if (isReading && total > 0) {
-    return (
-      <p class="note" data-reading>
-        <progress max={total} value={done} aria-label="Chunks read" /> {count(done)} of {count(total)} chunks{" "}
-        <button type="button" onClick={() => plot.cancel()}>
-          Stop
-        </button>
-      </p>
-    );
-  }
-  if (isReading || failure !== undefined || done === total) return null;
-  return (
+  const noteOf = (text: string, action: string, onClick: () => void) => (
     <p class="note">
-      Stopped after {count(done)} of {count(total)} chunks.{" "}
-      <button type="button" onClick={() => plot.confirm()}>
-        Read the rest
+      {isReading && <progress max={total} value={done} aria-label="Chunks read" />} {text}{" "}
+      <button type="button" onClick={onClick}>
+        {action}
       </button>
     </p>
   );
+  const confirm = () => plot.confirm();
+  const read = `${count(done)} of ${count(total)} chunks`;
+  if (tooMuch !== undefined) {
+    const cost = `${count(tooMuch.chunks)} chunks, about ${bytesText(tooMuch.bytes)}`;
+    return noteOf(`This plot reads ${cost}.`, "Read them", confirm);
+  }
+  if (isReading) return total > 0 ? noteOf(read, "Stop", () => plot.cancel()) : null;
+  if (failure !== undefined || done === total) return null;
+  return noteOf(`Stopped after ${read}.`, "Read the rest", confirm);
 }
 
 /** Stands where a plot would be, as long as its place is not found, or if it lies outside of the grid. */
@@ -122,10 +91,8 @@ function useShownPlot(model: ExploreModel, plot: PlotModel, wantsLog: boolean) {
   const series = useValue(plot.series);
   const histogram = useValue(plot.histogram);
   const resolved = useValue(model.resolved);
-  const isOfVariable = useValue(plot.isOfVariable);
   const variable = isHistogram ? resolved?.variable : place?.variable;
-  const histogramPlace =
-    resolved?.axes === undefined ? "" : isOfVariable ? "sample of the whole variable" : "what is visible";
+  const histogramPlace = resolved?.axes === undefined ? "" : "what is visible";
   const shown = useMemo(() => {
     if (variable === undefined) return undefined;
     if (isHistogram)
@@ -168,7 +135,7 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
     if (isShown) section.current?.scrollIntoView({ block: "nearest" });
   }, [isShown]);
   // Another axis has other bounds.
-  useEffect(() => setZoom(undefined), [shown?.content.positions]);
+  useEffect(() => setZoom(undefined), [shown?.axis.positions]);
 
   if (resolved === undefined || variable === undefined) return <NoPlot model={model} />;
   return (
@@ -176,13 +143,13 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
       class="plot"
       aria-label="Plot"
       ref={section}
-      data-vertical={shown?.content.isVertical === true ? "" : undefined}
+      data-vertical={shown?.axis.isVertical === true ? "" : undefined}
     >
       <div class="plot-head">
         <h2>
           {shown?.name ?? "Plot"} <span class="muted">{shown?.place}</span>
         </h2>
-        <PlotChoices model={model} plot={plot} along={place?.along} />
+        <PlotChoices model={model} along={place?.along} />
         <Check label="log" isSet={wantsLog} onChange={setLog} />
         <button type="button" disabled={zoom === undefined} onClick={() => setZoom(undefined)}>
           Whole axis
@@ -244,18 +211,17 @@ function ReadPlot(props: {
   readonly setZoom: (zoom: PlotZoom | undefined) => void;
 }) {
   const { shown, mark, zoom, setZoom } = props;
-  const { positions } = shown.content;
+  const { positions } = shown.axis;
   const [point, setPoint] = useState<number | undefined>();
   useEffect(() => setPoint(undefined), [positions]);
   const enlarge = (factor: number): void => setZoom(zoomedAbout(positions, zoom, point, factor));
   return (
     <>
       <Chart
-        content={shown.content}
+        shown={shown}
         zoom={zoom}
         point={point}
         mark={mark}
-        label={`${shown.name} ${shown.place}: ${shown.summary}`}
         events={{
           onPoint: setPoint,
           onClick: shown.onClick,

@@ -1,9 +1,7 @@
-import { parseDataType } from "../../../model/data-type.js";
-import type { RangeAnswer, VariableDescription } from "../../protocol.js";
-import { numberText, unpackedText } from "../../value-text.js";
+import { shortestFloat } from "../../../json/stringify-json.js";
+import type { AxisValues, RangeAnswer, VariableDescription } from "../../protocol.js";
+import { unpackedText } from "../../value-text.js";
 import { axesBesides, type SeriesPlace } from "./plot-axis.js";
-
-const FLOAT32 = parseDataType("<f4");
 
 /** A column of a CSV file. */
 interface CsvColumn {
@@ -39,26 +37,17 @@ function fieldOf(text: string): string {
 export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string {
   const { variable, values, at, along, axis, onGrid } = place;
   const { length } = axis.positions;
-  const { texts, numbers, units } = values[along]!;
+  const { texts } = values[along]!;
   const positions: CsvColumn = {
     name: axis.dim,
-    units: texts === undefined && numbers !== undefined ? units : undefined,
-    values:
-      texts?.map((text) => (text === "NaT" ? undefined : text)) ??
-      (numbers && Array.from(numbers, coordinateText)) ??
-      Array.from({ length }, (_, index) => index),
+    units: unitsOf(values[along]!),
+    values: Array.from({ length }, (_, cell) =>
+      texts?.[cell] === "NaT" ? undefined : cellText(values[along]!, cell),
+    ),
   };
   const places = axesBesides(variable, along).map((index): CsvColumn => {
-    const { texts, numbers, units } = values[index]!;
-    const cell = at[index] ?? 0;
-    const number = numbers?.[cell];
-    return {
-      name: variable.dims[index] ?? `dim_${index}`,
-      units: texts === undefined && number !== undefined ? units : undefined,
-      values: {
-        constant: texts?.[cell] ?? (number === undefined ? String(cell) : (coordinateText(number) ?? "")),
-      },
-    };
+    const constant = cellText(values[index]!, at[index] ?? 0) ?? "";
+    return { name: variable.dims[index]!, units: unitsOf(values[index]!), values: { constant } };
   });
   const column: CsvColumn = {
     name: variable.name,
@@ -73,6 +62,21 @@ export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string
   return csvText([positions, column, ...places], length);
 }
 
+function unitsOf({ texts, numbers, units }: AxisValues): string | undefined {
+  return texts === undefined && numbers !== undefined ? units : undefined;
+}
+
+/**
+ * Returns the text, number or index of a cell; undefined if it is missing. A number has the fewest digits that are read back as the same
+ * one: `0.1` if it is the 32-bit number next to that.
+ */
+function cellText({ texts, numbers }: AxisValues, cell: number): string | undefined {
+  if (texts !== undefined) return texts[cell];
+  const number = numbers === undefined ? cell : numbers[cell]!;
+  if (Number.isNaN(number)) return undefined;
+  return String(Math.fround(number) === number ? shortestFloat(number, 4) : number);
+}
+
 /** Returns the CSV file of a histogram: the bounds of each bin, and how many values it has. */
 export function histogramCsv(variable: VariableDescription, { bins, least, greatest }: RangeAnswer): string {
   const width = (greatest - least) / bins.length;
@@ -85,10 +89,4 @@ export function histogramCsv(variable: VariableDescription, { bins, least, great
     { name: "count", values: bins },
   ];
   return csvText(columns, bins.length);
-}
-
-/** Writes a coordinate with the fewest digits that are read back as the same one: `0.1` if it is the 32-bit number next to that. */
-function coordinateText(value: number): string | undefined {
-  if (Number.isNaN(value)) return undefined;
-  return Math.fround(value) === value ? numberText(value, FLOAT32) : String(value);
 }

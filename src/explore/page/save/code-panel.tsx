@@ -5,7 +5,6 @@ import { Choice } from "../controls.js";
 import { useCopied, useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import { alongOf } from "../plot/plot-model.js";
-import { copyToClipboard } from "./save-panel.js";
 import { pictureVariable, seriesVariable, wholeVariable } from "./shown-cells.js";
 import "../plot/plots.css";
 
@@ -49,7 +48,8 @@ function Codes({ model }: { readonly model: ExploreModel }) {
   );
   const shown = codes.find((each) => each.client === client) ?? codes[0];
   const copy = async (code: string): Promise<void> => {
-    if (await copyToClipboard(code)) noteCopied(code);
+    await navigator.clipboard.writeText(code);
+    noteCopied(code);
   };
   return (
     <div aria-busy={isMoving}>
@@ -84,9 +84,12 @@ function Codes({ model }: { readonly model: ExploreModel }) {
       <section tabIndex={0} aria-label={`Code for ${shown?.client}`}>
         <pre data-language={shown?.language}>{shown?.code}</pre>
       </section>
-      <button type="button" onClick={() => copy(shown?.code ?? "")}>
-        {copied !== undefined && copied === shown?.code ? "Copied" : "Copy code"}
-      </button>
+      {/* Browsers have no clipboard on pages that came without TLS. */}
+      {navigator.clipboard !== undefined && (
+        <button type="button" onClick={() => copy(shown?.code ?? "")}>
+          {copied !== undefined && copied === shown?.code ? "Copied" : "Copy code"}
+        </button>
+      )}
     </div>
   );
 }

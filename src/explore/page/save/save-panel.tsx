@@ -23,27 +23,6 @@ export function fileName(words: readonly string[], extension: string): string {
   return `${name.slice(0, 100) || "data"}.${extension}`;
 }
 
-/** Writes a text to the clipboard, also on pages that came without TLS. Returns false if the browser refuses. */
-export async function copyToClipboard(text: string): Promise<boolean> {
-  if (navigator.clipboard !== undefined) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      // Permission may be withheld; the older way needs none.
-    }
-  }
-  const area = document.createElement("textarea");
-  area.value = text;
-  area.setAttribute("aria-hidden", "true");
-  area.className = "spoken";
-  document.body.append(area);
-  area.select();
-  const isCopied = document.execCommand("copy");
-  area.remove();
-  return isCopied;
-}
-
 /** What is saved as a picture. */
 interface PngParts {
   readonly title: string;
@@ -68,9 +47,9 @@ const MAX_LINK_LINES = 4;
 /** Draws a figure with title, colour bar and link, in the colours and the resolution of the screen. */
 export async function pngOf({ title, subtitle, link, figure, bar }: PngParts): Promise<Blob> {
   const ratio = devicePixelRatio;
-  const { width: figureWidth, height: figureHeight } = figure.getBoundingClientRect();
+  const outer = figure.getBoundingClientRect();
   const barBox = bar?.getBoundingClientRect();
-  const width = Math.max(figureWidth, barBox?.width ?? 0) + 2 * MARGIN;
+  const width = Math.max(outer.width, barBox?.width ?? 0) + 2 * MARGIN;
   const canvas = document.createElement("canvas");
   const context = canvas.getContext("2d") as CanvasRenderingContext2D;
   const style = getComputedStyle(document.body);
@@ -83,7 +62,7 @@ export async function pngOf({ title, subtitle, link, figure, bar }: PngParts): P
   const links = wrapped(context, link, width - 2 * MARGIN, MAX_LINK_LINES);
   const head = (titles.length * TITLE_SIZE + subtitles.length * TEXT_SIZE) * LINE;
   const barHeight = barBox === undefined ? 0 : barBox.height + MARGIN / 2;
-  const height = 2.5 * MARGIN + head + figureHeight + barHeight + links.length * LINK_SIZE * LINE;
+  const height = 2.5 * MARGIN + head + outer.height + barHeight + links.length * LINK_SIZE * LINE;
 
   [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
   context.scale(ratio, ratio);
@@ -102,19 +81,23 @@ export async function pngOf({ title, subtitle, link, figure, bar }: PngParts): P
   write(titles, TITLE_SIZE, 600);
   write(subtitles, TEXT_SIZE);
   top += MARGIN / 4;
-  drawCanvases(context, figure, MARGIN, top);
-  top += figureHeight + MARGIN / 4;
+  // Cells are never smoothed.
+  context.imageSmoothingEnabled = false;
+  for (const each of figure.querySelectorAll("canvas")) {
+    const { x, y, width, height } = each.getBoundingClientRect();
+    const [left, down] = [MARGIN + x - outer.x, top + y - outer.y];
+    if (each.width > 0 && each.height > 0) context.drawImage(each, left, down, width, height);
+  }
+  context.imageSmoothingEnabled = true;
+  top += outer.height + MARGIN / 4;
   if (bar !== undefined && barBox !== undefined) {
     context.drawImage(bar, MARGIN, top, barBox.width, barBox.height);
     top += barHeight;
   }
   write(links, LINK_SIZE);
-  return new Promise((resolve, reject) => {
-    canvas.toBlob(
-      (blob) => (blob === null ? reject(new Error("the picture is too large")) : resolve(blob)),
-      "image/png",
-    );
-  });
+  const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, "image/png"));
+  if (blob === null) throw new Error("the picture is too large");
+  return blob;
 }
 
 /** Returns the address of this page without the token, which is no part of a picture that is passed on. */
@@ -124,43 +107,14 @@ export function publicLink(href: string): string {
   return url.href;
 }
 
-function drawCanvases(
-  context: CanvasRenderingContext2D,
-  figure: HTMLElement,
-  left: number,
-  top: number,
-): void {
-  const outer = figure.getBoundingClientRect();
-  // Cells are never smoothed.
-  context.imageSmoothingEnabled = false;
-  for (const canvas of figure.querySelectorAll("canvas")) {
-    const { x, y, width, height } = canvas.getBoundingClientRect();
-    if (canvas.width === 0 || canvas.height === 0) continue;
-    context.drawImage(canvas, left + x - outer.x, top + y - outer.y, width, height);
-  }
-  context.imageSmoothingEnabled = true;
-}
-
-/** Breaks a text into lines of a width, at spaces if there are any; what is too much ends with an ellipsis. */
+/** Breaks a text into lines of a width, at any character; what is too much ends with an ellipsis. */
 function wrapped(context: CanvasRenderingContext2D, text: string, width: number, maxLines: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(/(?<=[\s&/])/)) {
-    if (context.measureText(line + word).width <= width) {
-      line += word;
-      continue;
-    }
-    if (line !== "") lines.push(line.trimEnd());
-    line = "";
-    for (const character of word) {
-      if (context.measureText(line + character).width > width) {
-        lines.push(line);
-        line = "";
-      }
-      line += character;
-    }
+  const lines = [""];
+  for (const character of text) {
+    const line = lines.at(-1)! + character;
+    if (context.measureText(line).width <= width) lines[lines.length - 1] = line;
+    else lines.push(character.trim());
   }
-  if (line !== "") lines.push(line.trimEnd());
   if (lines.length <= maxLines) return lines;
   return [...lines.slice(0, maxLines - 1), `${lines[maxLines - 1]!.slice(0, -1)}…`];
 }

@@ -72,7 +72,6 @@ export class ByteScale {
     return table;
   }
 
-  /** Converts a stored number. */
   storedByte(stored: number): number {
     return this.byteOf(unpacked(stored, this.packing));
   }

@@ -25,7 +25,6 @@ interface Block {
   readonly north: number;
 }
 
-/** Cells of a block along both directions. */
 const BLOCK = 32;
 
 /** Widest cell in degrees: a wider one lies across the seam of its grid or round a pole. */
@@ -103,6 +102,12 @@ function blocksOf(x: Float64Array, y: Float64Array, rows: number, columns: numbe
     }
   }
   return blocks;
+}
+
+/** Cells of a grid under the pixels of a map, in C order of the grid; -1 for none. */
+export interface CellsUnderPixels {
+  readonly cells: Int32Array;
+  readonly columns: number;
 }
 
 /** A map of pixels: where it begins and how large a pixel is. */

@@ -114,7 +114,6 @@ export interface ChunkRun {
   readonly offsets: Int32Array;
   /** 1 at the first pixel of each cell. */
   readonly isFirst: Uint8Array;
-  /** Distinct cells. */
   readonly cells: number;
 }
 

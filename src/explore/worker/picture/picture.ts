@@ -1,5 +1,13 @@
-import { MISSING, type ShowRequest, UNREAD, type VariableDescription } from "../../protocol.js";
-import { costOf, isTooMuch, type Numbers, type ReadingCost, type Resolution } from "../array-reader.js";
+import { MISSING, type ShowRequest, UNREAD } from "../../protocol.js";
+import {
+  chooseResolution,
+  costOf,
+  isTooMuch,
+  type Numbers,
+  type ReadingCost,
+  type Resolution,
+  resolutionsOf,
+} from "../array-reader.js";
 import type { ChunkJob } from "../chunk-queue.js";
 import type { Chunk, DatasetSession } from "../dataset-session.js";
 import { ByteScale } from "./byte-scale.js";
@@ -15,42 +23,28 @@ interface ChunkPlace {
   readonly scale: ByteScale;
 }
 
-/** How a picture is painted. */
-interface PictureOptions {
-  /** Whether pixels show the mean of their cells. */
-  readonly isMean: boolean;
-  /** Whether coarser levels are painted, too: which pixels are fine is then noted. */
-  readonly hasLevels: boolean;
-}
-
-/**
- * A picture that chunks are painted into as they come, straight from their numbers: no plane is ever put together. Coarse chunks do
- * not paint over fine ones.
- */
+/** A picture that chunks are painted into as they come, straight from their numbers: no plane is ever put together. */
 export class Picture {
   readonly width: number;
   readonly height: number;
   /** One byte per pixel; see `FrameAnswer.pixels`. */
   readonly pixels: Uint8Array<ArrayBuffer>;
-  readonly #isFine: Uint8Array | undefined;
   readonly #sums: Float64Array | undefined;
   readonly #counts: Uint32Array | undefined;
-  /** Cells that are painted from fine chunks, and those of them that are missing. */
+  /** Cells that are painted, and missing ones among them. */
   cells = 0;
   missing = 0;
-  /** Whether a coarser level has been painted. */
-  hasCoarse = false;
 
-  constructor(width: number, height: number, { isMean, hasLevels }: PictureOptions) {
+  /** @param isMean Whether pixels show the mean of their cells. */
+  constructor(width: number, height: number, isMean: boolean) {
     this.width = width;
     this.height = height;
     this.pixels = new Uint8Array(width * height).fill(UNREAD);
-    this.#isFine = hasLevels ? new Uint8Array(width * height) : undefined;
     this.#sums = isMean ? new Float64Array(width * height) : undefined;
     this.#counts = isMean ? new Uint32Array(width * height) : undefined;
   }
 
-  /** Paints a chunk of the level that is shown. @param numbers Undefined if the chunk is absent. */
+  /** Paints a chunk. @param numbers Undefined if the chunk is absent. */
   paint(place: ChunkPlace, numbers: Numbers | undefined): void {
     const { rows, columns } = place;
     this.cells += rows.cells * columns.cells;
@@ -60,23 +54,6 @@ export class Picture {
     } else if (this.#sums !== undefined && this.#counts !== undefined)
       this.#paintMeans(place, numbers, this.#sums, this.#counts);
     else this.#paintNearest(place, numbers);
-    if (this.#isFine !== undefined) noteFine(this.#isFine, place, this.width);
-  }
-
-  /** Paints a chunk of a coarser level where no fine one is yet. */
-  paintCoarse({ rows, columns, base, scale }: ChunkPlace, numbers: Numbers | undefined): void {
-    this.hasCoarse = true;
-    const { pixels, width } = this;
-    for (let row = 0; row < rows.pixels.length; row++) {
-      const begin = rows.pixels[row]! * width;
-      const from = base + rows.offsets[row]!;
-      for (let column = 0; column < columns.pixels.length; column++) {
-        const pixel = begin + columns.pixels[column]!;
-        if (this.#isFine?.[pixel] === 1) continue;
-        const stored = numbers?.[from + columns.offsets[column]!] ?? Number.NaN;
-        pixels[pixel] = scale.storedByte(stored);
-      }
-    }
   }
 
   #fillMissing({ rows, columns }: ChunkPlace): void {
@@ -138,16 +115,6 @@ export class Picture {
   }
 }
 
-function noteFine(isFine: Uint8Array, { rows, columns }: ChunkPlace, width: number): void {
-  for (const row of rows.pixels) for (const column of columns.pixels) isFine[row * width + column] = 1;
-}
-
-/** Chunks of one level that a picture shows. */
-export interface LevelPlan {
-  readonly resolution: Resolution;
-  readonly chunks: readonly PlannedChunk[];
-}
-
 /** A chunk, and its place in the picture. */
 export interface PlannedChunk {
   readonly job: ChunkJob<Chunk>;
@@ -156,57 +123,46 @@ export interface PlannedChunk {
 
 /** What has to be read for a picture. */
 export interface PicturePlan {
-  readonly variable: VariableDescription;
   /** Cells under the rows and columns of pixels, -1 outside of the data; undefined if the grid is curvilinear. */
   readonly grid: { readonly rows: Int32Array; readonly columns: Int32Array } | undefined;
-  /** Cells in the picture. */
   readonly cells: number;
-  readonly fine: LevelPlan;
-  /** Coarser levels, the coarsest first: its chunks are few, and are read before the fine ones. */
-  readonly coarse: readonly LevelPlan[];
+  readonly resolution: Resolution;
+  readonly chunks: readonly PlannedChunk[];
   readonly isMean: boolean;
   readonly cost: ReadingCost;
 }
 
-/** The plane of a picture, in the chunks of a level. */
-interface PlaneInChunks {
-  /** 0 along the picture's axes. */
-  readonly coords: readonly number[];
-  readonly base: ChunkPlace["base"];
-  readonly scale: ByteScale;
-}
-
-/** Returns where the indices of the other axes put a picture. */
+/** Returns the chunks, and the place in them, at which the indices of the other axes put a picture. */
 export function placeOfPlane(
   session: DatasetSession,
-  { dims }: VariableDescription,
   { selection, axes, range }: ShowRequest,
   resolution: Resolution,
-): PlaneInChunks {
+): Pick<ChunkPlace, "base" | "scale"> & { readonly coords: readonly number[] } {
   const isShown = (axis: number) => axis === axes.x || axis === axes.y;
-  const cell = dims.map((_, axis) => (isShown(axis) ? 0 : (selection.at[axis] ?? 0)));
+  const cell = resolution.shape.map((_, axis) => (isShown(axis) ? 0 : (selection.at[axis] ?? 0)));
   const { coords, offset: base } = session.placeOf(resolution, cell);
   return { coords, base, scale: new ByteScale(session.documentOf(resolution).packing, range) };
 }
 
 /**
- * Settles the resolution that is shown: the chosen one, unless it needs too many chunks and a coarser one needs less.
- * @param resolutions Finest first.
+ * Settles the resolution that is shown: the coarsest with a cell per pixel, unless it needs too many chunks and a coarser one needs less.
+ * @param densities Cells of the variable per pixel.
  * @param plan Plans the chunks of a resolution.
  */
 export function settleLevel(
   session: DatasetSession,
-  { dataType }: VariableDescription,
-  isConfirmed: boolean,
-  resolutions: readonly Resolution[],
-  chosen: Resolution,
-  plan: (resolution: Resolution) => LevelPlan,
-): { readonly fine: LevelPlan; readonly cost: ReadingCost; readonly coarser: readonly Resolution[] } {
-  for (let index = resolutions.indexOf(chosen); ; index++) {
-    const fine = plan(resolutions[index]!);
-    const unread = fine.chunks.filter(({ job }) => !session.queue.has(job.key)).length;
-    const cost = costOf(unread, fine.resolution.chunkShape, dataType.itemSize);
+  { selection, axes, isConfirmed }: ShowRequest,
+  densities: { readonly x: number; readonly y: number },
+  plan: (resolution: Resolution) => readonly PlannedChunk[],
+): Pick<PicturePlan, "resolution" | "chunks" | "cost"> {
+  const variable = session.variable(selection.variable);
+  const resolutions = resolutionsOf(variable);
+  for (let index = chooseResolution(resolutions, axes, densities); ; index++) {
+    const resolution = resolutions[index]!;
+    const chunks = plan(resolution);
+    const unread = chunks.filter(({ job }) => !session.queue.has(job.key)).length;
+    const cost = costOf(unread, resolution.chunkShape, variable.dataType.itemSize);
     if (!isTooMuch(cost) || isConfirmed || index === resolutions.length - 1)
-      return { fine, cost, coarser: resolutions.slice(index + 1) };
+      return { resolution, chunks, cost };
   }
 }

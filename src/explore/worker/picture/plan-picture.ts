@@ -1,10 +1,11 @@
 import type { Axis } from "../../axis.js";
-import type { ShowRequest, VariableDescription } from "../../protocol.js";
-import { chooseResolution, chunksFromCentre, type Resolution, resolutionsOf } from "../array-reader.js";
+import type { ShowRequest } from "../../protocol.js";
+import { chunksFromCentre, type Resolution } from "../array-reader.js";
 import type { DatasetSession } from "../dataset-session.js";
-import type { AxisReader, CurvilinearCells, CurvilinearReader } from "../read-axis.js";
+import type { AxisReader, CurvilinearReader } from "../read-axis.js";
+import type { CellsUnderPixels } from "./curvilinear.js";
 import { listOf, type RunList, runOf, runsByChunk, type ScreenTable, screenTable } from "./paint-loops.js";
-import { type LevelPlan, type PicturePlan, type PlannedChunk, placeOfPlane, settleLevel } from "./picture.js";
+import { type PicturePlan, type PlannedChunk, placeOfPlane, settleLevel } from "./picture.js";
 
 /** Settles which chunks a picture needs whose rows and columns are cells of two axes. @throws ReadFailure */
 export async function planGrid(
@@ -12,65 +13,50 @@ export async function planGrid(
   axes: AxisReader,
   request: ShowRequest,
 ): Promise<PicturePlan> {
-  const { selection, viewport, isMoving, isConfirmed } = request;
+  const { selection, viewport, isMoving } = request;
   const variable = session.variable(selection.variable);
   const { box, width, height, inCells } = viewport;
   const [xAxis, yAxis] = await axes.plane(variable, request.axes, inCells);
   const columns = screenTable(xAxis, box.left, box.right, width, false);
   const rows = screenTable(yAxis, box.top, box.bottom, height, false);
-  const resolutions = resolutionsOf(variable);
-  const chosen = chooseResolution(resolutions, request.axes, { x: columns.density, y: rows.density });
-
   const isMeanOf = ({ level }: Resolution) =>
     level === 0 && Math.max(columns.density, rows.density) > 2 && !isMoving && !variable.isCategorical;
-  const plan = (resolution: Resolution) => {
+  const settled = settleLevel(session, request, { x: columns.density, y: rows.density }, (resolution) => {
     const table = (axis: Axis, begin: number, end: number, pixels: number, nearest: ScreenTable) =>
       isMeanOf(resolution) ? screenTable(axis, begin, end, pixels, true) : nearest;
-    return planLevel(session, variable, request, resolution, {
+    return planChunks(session, request, resolution, {
       rows: table(yAxis, box.top, box.bottom, height, rows),
       columns: table(xAxis, box.left, box.right, width, columns),
     });
-  };
-  const { fine, cost, coarser } = settleLevel(session, variable, isConfirmed, resolutions, chosen, plan);
+  });
   return {
-    variable,
+    ...settled,
     grid: { rows: rows.from, columns: columns.from },
     cells: distinct(rows.from) * distinct(columns.from),
-    fine,
-    coarse: coarser.map(plan).reverse(),
-    isMean: isMeanOf(fine.resolution),
-    cost,
+    isMean: isMeanOf(settled.resolution),
   };
 }
 
-function planLevel(
+function planChunks(
   session: DatasetSession,
-  variable: VariableDescription,
   request: ShowRequest,
   resolution: Resolution,
   tables: { readonly rows: ScreenTable; readonly columns: ScreenTable },
-): LevelPlan {
+): PlannedChunk[] {
   const { x, y } = request.axes;
   const { factors, chunkShape } = resolution;
   const { strides } = session.documentOf(resolution);
   const rows = runsByChunk(tables.rows, factors[y]!, chunkShape[y]!, strides[y]!);
   const columns = runsByChunk(tables.columns, factors[x]!, chunkShape[x]!, strides[x]!);
-  const { coords, base, scale } = placeOfPlane(session, variable, request, resolution);
-  const chunks = chunksFromCentre(rows.keys(), columns.keys()).map(({ row, column }) => ({
+  const { coords, base, scale } = placeOfPlane(session, request, resolution);
+  return chunksFromCentre(rows.keys(), columns.keys()).map(({ row, column }) => ({
     job: session.job(resolution, coords.with(y, row).with(x, column)),
     place: { rows: rows.get(row)!, columns: columns.get(column)!, base, scale },
   }));
-  return { resolution, chunks };
 }
 
 function distinct(cells: Int32Array): number {
-  let count = 0;
-  let before = -1;
-  for (const cell of cells) {
-    if (cell !== -1 && cell !== before) count++;
-    before = cell;
-  }
-  return count;
+  return cells.filter((cell, index) => cell !== -1 && cell !== cells[index - 1]).length;
 }
 
 /** The one row of a picture whose pixels are listed one by one. */
@@ -87,48 +73,24 @@ export async function planCurvilinear(
   reader: CurvilinearReader,
   request: ShowRequest,
 ): Promise<PicturePlan> {
-  const variable = session.variable(request.selection.variable);
-  const found = await reader.cells(variable, request.viewport);
-  const { x, y } = request.axes;
-  const { cells, count } = countCells(found);
-  // Resolutions finer than the grid whose places are known cannot be placed.
-  const known = found.grid.resolution.factors;
-  const resolutions = resolutionsOf(variable).filter(
-    ({ factors }) => factors[y]! >= known[0]! && factors[x]! >= known[1]!,
+  const found = await reader.cells(session.variable(request.selection.variable), request.viewport);
+  const { cells, pixels } = countCells(found);
+  const density = Math.sqrt(cells / Math.max(1, pixels));
+  const settled = settleLevel(session, request, { x: density, y: density }, (resolution) =>
+    planCurvilinearChunks(session, request, resolution, found),
   );
-  const density = Math.sqrt(cells / Math.max(1, count));
-  const fitting = resolutions.filter(
-    ({ factors }) => density / Math.max(factors[x]! / known[1]!, factors[y]! / known[0]!) >= 1,
-  );
-  const chosen = fitting.at(-1) ?? resolutions[0]!;
-  const plan = (resolution: Resolution) =>
-    planCurvilinearLevel(session, variable, request, resolution, found);
-  const { fine, cost, coarser } = settleLevel(
-    session,
-    variable,
-    request.isConfirmed,
-    resolutions,
-    chosen,
-    plan,
-  );
-  return {
-    variable,
-    grid: undefined,
-    cells,
-    fine,
-    coarse: coarser.map(plan).reverse(),
-    isMean: false,
-    cost,
-  };
+  return { ...settled, grid: undefined, cells, isMean: false };
 }
 
 /** Counts the pixels with data, and the cells between the outermost visible ones: those in view, though some are under no pixel. */
-function countCells({ cells, grid }: CurvilinearCells): { readonly cells: number; readonly count: number } {
-  const { columns } = grid.centres;
-  let [count, top, bottom, left, right] = [0, Infinity, -1, Infinity, -1];
+function countCells({ cells, columns }: CellsUnderPixels): {
+  readonly cells: number;
+  readonly pixels: number;
+} {
+  let [pixels, top, bottom, left, right] = [0, Infinity, -1, Infinity, -1];
   for (const cell of cells) {
     if (cell === -1) continue;
-    count++;
+    pixels++;
     const row = Math.floor(cell / columns);
     const column = cell - row * columns;
     top = Math.min(top, row);
@@ -136,36 +98,29 @@ function countCells({ cells, grid }: CurvilinearCells): { readonly cells: number
     left = Math.min(left, column);
     right = Math.max(right, column);
   }
-  return { cells: count === 0 ? 0 : (bottom - top + 1) * (right - left + 1), count };
+  return { cells: pixels === 0 ? 0 : (bottom - top + 1) * (right - left + 1), pixels };
 }
 
-function planCurvilinearLevel(
+function planCurvilinearChunks(
   session: DatasetSession,
-  variable: VariableDescription,
   request: ShowRequest,
   resolution: Resolution,
-  { cells, grid }: CurvilinearCells,
-): LevelPlan {
+  { cells, columns }: CellsUnderPixels,
+): PlannedChunk[] {
   const { x, y } = request.axes;
   const { factors, chunkShape, shape } = resolution;
   const { strides } = session.documentOf(resolution);
-  const { coords, base, scale } = placeOfPlane(session, variable, request, resolution);
-  const [factorY, factorX] = [
-    factors[y]! / grid.resolution.factors[0]!,
-    factors[x]! / grid.resolution.factors[1]!,
-  ];
-  const { columns } = grid.centres;
+  const { coords, base, scale } = placeOfPlane(session, request, resolution);
   const chunkColumns = Math.ceil(shape[x]! / chunkShape[x]!);
   const seen = new Uint8Array(shape[y]! * shape[x]!);
   const lists = new Map<number, RunList>();
   for (let pixel = 0; pixel < cells.length; pixel++) {
     const cell = cells[pixel]!;
     if (cell === -1) continue;
-    const row = Math.floor(Math.floor(cell / columns) / factorY);
-    const column = Math.floor((cell % columns) / factorX);
+    const row = Math.floor(Math.floor(cell / columns) / factors[y]!);
+    const column = Math.floor((cell % columns) / factors[x]!);
     const [chunkRow, chunkColumn] = [Math.floor(row / chunkShape[y]!), Math.floor(column / chunkShape[x]!)];
-    const key = chunkRow * chunkColumns + chunkColumn;
-    const list = listOf(lists, key);
+    const list = listOf(lists, chunkRow * chunkColumns + chunkColumn);
     list.pixels.push(pixel);
     list.offsets.push(
       (row - chunkRow * chunkShape[y]!) * strides[y]! + (column - chunkColumn * chunkShape[x]!) * strides[x]!,
@@ -180,5 +135,5 @@ function planCurvilinearLevel(
     place: { rows: ONE_ROW, columns: runOf(list), base, scale },
   }));
   // Those that fill most of the picture first.
-  return { resolution, chunks: chunks.sort((one, other) => other.size - one.size) };
+  return chunks.sort((one, other) => other.size - one.size);
 }
