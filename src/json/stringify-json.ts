@@ -153,7 +153,7 @@ export function pythonFloatText(value: number): string {
 export function shortestFloat(value: number, itemSize: number): number {
   if (itemSize >= 8 || value === 0 || !Number.isFinite(value)) return value;
   // Half of the distance between neighbours.
-  const blur = itemSize === 2 ? 2 ** (Math.floor(Math.log2(Math.abs(value))) - 11) : 0;
+  const blur = itemSize === 2 ? 2 ** (Math.max(-14, Math.floor(Math.log2(Math.abs(value)))) - 11) : 0;
   for (let digits = 1; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits));
     if (Math.abs(short - value) < blur || (itemSize === 4 && Math.fround(short) === value)) return short;

@@ -301,7 +301,7 @@ const THOUSANDS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 /** Cuts a long text, with an ellipsis at its end. */
 export function shortened(text: string, maxLength: number): string {
-  return text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`;
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
 }
 
 /** Formats a whole number with commas between thousands: `2,920`. */

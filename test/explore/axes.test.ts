@@ -20,6 +20,7 @@ import {
   numberTicks,
 } from "../../src/explore/page/axis-ticks.js";
 import { type AxisValues, INDEX_AXIS } from "../../src/explore/protocol.js";
+import { axisValues } from "../support/explore/stub-worker.js";
 
 const LONGITUDE = { isLongitude: true };
 
@@ -206,13 +207,7 @@ t.test("a step is found by number, by text, and by the beginning of a date", asy
 });
 
 function valuesOf(numbers: readonly number[], bounds?: readonly number[]): AxisValues {
-  return {
-    numbers: Float64Array.from(numbers),
-    texts: undefined,
-    bounds: bounds && Float64Array.from(bounds),
-    units: undefined,
-    calendar: undefined,
-  };
+  return axisValues(numbers, { bounds: bounds && Float64Array.from(bounds) });
 }
 
 function range(first: number, step: number, length: number): number[] {

@@ -2,36 +2,23 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import t, { type Test } from "tap";
+import { packingOf } from "../../src/cf/packing.js";
 import { COLOUR_SCALES, type ColourScaleName } from "../../src/colour/colour-scales.js";
 import { cellAxis, createAxis, indexAt } from "../../src/explore/axis.js";
 import { shortBox } from "../../src/explore/page/map/camera.js";
-import { ExploreModel } from "../../src/explore/page/model.js";
 import { pictureVariable, seriesVariable, visibleCells } from "../../src/explore/page/save/shown-cells.js";
 import { statusOf } from "../../src/explore/page/status-text.js";
 import { formatViewHash, parseViewHash } from "../../src/explore/page/view-hash.js";
-import { WorkerClient } from "../../src/explore/page/worker-client.js";
 import {
   type AxisValues,
   EMPTY_VIEW,
   type FrameAnswer,
   type ShowRequest,
-  type VariableDescription,
   type View,
 } from "../../src/explore/protocol.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { effort } from "../support/effort.js";
-import { AXES, DATASET, StubWorker } from "../support/explore/stub-worker.js";
-
-const SOURCE = {
-  store: "http://x/zarr/",
-  overviews: undefined,
-  group: "",
-  dataset: "x",
-  title: "x",
-  page: "http://x/",
-  coasts: { coarse: "", fine: "" },
-  token: "secret",
-};
+import { axisValues, describeVariable, openModel, until } from "../support/explore/stub-worker.js";
 
 /** Makes an answer to a request of a picture. */
 function frame(request: ShowRequest, done = 1, total = 1, byte = 9): FrameAnswer {
@@ -40,32 +27,11 @@ function frame(request: ShowRequest, done = 1, total = 1, byte = 9): FrameAnswer
   return { kind: "frame", pixels, width, height, done, total, level: 0, cells: 100, missing: 0 };
 }
 
-/** Opens a model on a stub; pictures are answered by the test. */
+/** Opens a model on a stub, and waits for its first request of a picture. */
 async function open(hash = "") {
-  const worker = new StubWorker();
-  worker.on("open", () => ({ kind: "opened", dataset: DATASET }));
-  worker.on("axis", ({ axis }) => ({ kind: "axis", values: AXES[axis]!, curvilinearExtent: undefined }));
-  const range = { low: 240, high: 300, isDiverging: false };
-  worker.on("range", () => ({
-    kind: "range",
-    range,
-    least: 230,
-    greatest: 310,
-    bins: [1],
-    count: 1,
-    missing: 0,
-  }));
-  const model = new ExploreModel(new WorkerClient(worker), SOURCE);
-  model.view.value = parseViewHash(hash).view;
-  model.camera.canvas.value = { width: 36, height: 18, ratio: 2 };
-  await model.open();
-  await until(() => hash.includes("station") || worker.of("show").length > 0);
+  const { worker, model } = await openModel(hash);
+  await until(() => worker.of("show").length > 0);
   return { worker, model };
-}
-
-/** Waits for what follows from answers of the stub, or from a timer. */
-async function until(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await setTimeout(1);
 }
 
 async function settle(): Promise<void> {
@@ -78,7 +44,7 @@ t.test(
   "opens the store, reads each coordinate and the range once, and asks for the first picture",
   async (t) => {
     const { worker, model } = await open();
-    t.match(worker.of("open"), [{ store: SOURCE.store, token: "secret", group: "" }]);
+    t.match(worker.of("open"), [{ store: "http://x/zarr/", token: "secret", group: "" }]);
     t.strictSame(
       worker.of("axis").map(({ axis }) => axis),
       [0, 1, 2],
@@ -231,6 +197,9 @@ t.test("a box that rests is short to write", async (t) => {
   const { box } = model.view.value;
   for (const edge of Object.values(box!)) t.match(String(edge), /^-?\d+(?:\.\d{1,4})?$/);
   t.strictSame(shortBox(box!), box);
+  model.setProbe({ x: 10.123456789, y: -20.987654321, along: undefined, plot: "series" });
+  for (const place of [model.view.value.probe?.x, model.view.value.probe?.y])
+    t.match(String(place), /^-?\d+(?:\.\d{1,3})?$/, "and a place");
 });
 
 t.test("what is too much to read unasked is read when a person agrees", async (t) => {
@@ -416,17 +385,6 @@ t.test("bad values are left out with a sentence, unknown keys without", async (t
   }
 });
 
-function valuesOf(numbers: readonly number[], part: Partial<AxisValues> = {}): AxisValues {
-  return {
-    numbers: Float64Array.from(numbers),
-    texts: undefined,
-    bounds: undefined,
-    units: undefined,
-    calendar: undefined,
-    ...part,
-  };
-}
-
 function series(first: number, step: number, count: number): number[] {
   return Array.from({ length: count }, (_, index) => first + step * index);
 }
@@ -435,7 +393,7 @@ const LATITUDES = series(75, -2.5, 25);
 const LONGITUDES = series(0, 10, 36);
 
 t.test("a cell is visible if a part of it is", async (t) => {
-  const axis = createAxis(25, valuesOf(LATITUDES));
+  const axis = createAxis(25, axisValues(LATITUDES));
   t.same(visibleCells(axis, 39, 71), [[2, 15]]);
   t.same(visibleCells(axis, 71, 39), [[2, 15]], "in a reversed box too");
   t.same(visibleCells(axis, 68.75, 71.25), [[2, 3]], "an edge is no part");
@@ -445,7 +403,7 @@ t.test("a cell is visible if a part of it is", async (t) => {
 });
 
 t.test("longitudes repeat, and a box across the seam shows two runs", async (t) => {
-  const axis = createAxis(36, valuesOf(LONGITUDES), { isLongitude: true });
+  const axis = createAxis(36, axisValues(LONGITUDES), { isLongitude: true });
   t.same(visibleCells(axis, -30, 20), [
     [33, 36],
     [0, 3],
@@ -469,43 +427,23 @@ t.test("longitudes repeat, and a box across the seam shows two runs", async (t) 
   );
 });
 
-const AIR: VariableDescription = {
-  path: "model/air",
+const AIR = describeVariable("model/air", {
   name: "air",
-  dims: ["time", "lat", "lon"],
   shape: [2, 25, 36],
-  chunkShape: [1, 25, 36],
   dataType: parseDataType("<i2"),
-  attrs: {},
-  packing: { missing: [-1], validMin: -9, validMax: 9, scale: 2, offset: 0, isUnsigned: undefined },
-  title: "air",
-  units: "K",
-  isCoordinate: false,
-  isCategorical: false,
-  form: "image",
-  axes: [
-    {
-      dim: "time",
-      length: 2,
-      role: "T",
-      coordinate: "model/time",
-      isLatitude: false,
-      isLongitude: false,
-    },
-    { dim: "lat", length: 25, role: "Y", coordinate: "model/lat", isLatitude: true, isLongitude: false },
-    { dim: "lon", length: 36, role: "X", coordinate: "lon", isLatitude: false, isLongitude: true },
-  ],
-  plane: { y: 1, x: 2 },
-  curvilinear: undefined,
-  levels: [],
-  problem: undefined,
-};
+  packing: { ...packingOf({ scale_factor: 2 }), missing: [-1] },
+  axes: describeVariable("air").axes.map((axis, index) => ({
+    ...axis,
+    length: [2, 25, 36][index]!,
+    coordinate: index === 2 ? "lon" : `model/${axis.dim}`,
+  })),
+});
 
 const DATES = ["2013-01-01T00:00:00", "2013-01-01T06:00:00"];
 const VALUES = [
-  valuesOf([0, 6], { texts: DATES, calendar: "standard" }),
-  valuesOf(LATITUDES),
-  valuesOf(LONGITUDES),
+  axisValues([0, 6], { texts: DATES, calendar: "standard" }),
+  axisValues(LATITUDES),
+  axisValues(LONGITUDES),
 ];
 const BOX = { left: 15, right: 45, bottom: 40, top: 60 };
 
@@ -543,15 +481,15 @@ t.test("code reads a whole curvilinear grid, and cells of its image", async (t) 
 t.test("dates that numpy does not hold, durations and texts are selected by index", async (t) => {
   const coordinateOf = (values: AxisValues) =>
     seriesVariable(AIR, [values], [0, 0, 0], 1).axes[0]?.coordinate;
-  t.ok(coordinateOf(valuesOf([0, 6], { texts: DATES, calendar: "proleptic_gregorian" })));
-  t.notOk(coordinateOf(valuesOf([0, 6], { texts: DATES, calendar: "noleap" })));
+  t.ok(coordinateOf(axisValues([0, 6], { texts: DATES, calendar: "proleptic_gregorian" })));
+  t.notOk(coordinateOf(axisValues([0, 6], { texts: DATES, calendar: "noleap" })));
   t.notOk(
-    coordinateOf(valuesOf([0, 6], { texts: ["0850-01-01T00:00:00", DATES[0]!], calendar: "standard" })),
+    coordinateOf(axisValues([0, 6], { texts: ["0850-01-01T00:00:00", DATES[0]!], calendar: "standard" })),
   );
-  t.notOk(coordinateOf(valuesOf([0, 6], { units: "hours" })));
-  t.ok(coordinateOf(valuesOf([0, 6], { units: "m" })));
-  t.notOk(coordinateOf(valuesOf([0, 0])), "equal values");
-  t.notOk(coordinateOf({ ...valuesOf([]), numbers: undefined, texts: ["a", "b"] }));
+  t.notOk(coordinateOf(axisValues([0, 6], { units: "hours" })));
+  t.ok(coordinateOf(axisValues([0, 6], { units: "m" })));
+  t.notOk(coordinateOf(axisValues([0, 0])), "equal values");
+  t.notOk(coordinateOf(axisValues([], { numbers: undefined, texts: ["a", "b"] })));
 });
 
 t.test("code of a series reads one axis whole", async (t) => {

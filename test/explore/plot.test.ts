@@ -1,7 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
-import { ExploreModel } from "../../src/explore/page/model.js";
 import {
   cellOfPosition,
   createPlotAxis,
@@ -14,32 +13,31 @@ import {
 } from "../../src/explore/page/plot/plot-axis.js";
 import { alongOf, histogramShown, PlotModel, seriesShown } from "../../src/explore/page/plot/plot-model.js";
 import { csvText, histogramCsv, seriesCsv } from "../../src/explore/page/plot/save-csv.js";
-import { parseViewHash } from "../../src/explore/page/view-hash.js";
-import { WorkerClient } from "../../src/explore/page/worker-client.js";
-import type { AxisDescription, AxisValues, VariableDescription } from "../../src/explore/protocol.js";
+import {
+  type AxisDescription,
+  type AxisValues,
+  INDEX_AXIS,
+  type VariableDescription,
+} from "../../src/explore/protocol.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 import { parseDataType } from "../../src/model/data-type.js";
-import { AXES, DATASET, describeVariable, StubWorker } from "../support/explore/stub-worker.js";
+import {
+  AXES,
+  axisValues,
+  DATASET,
+  describeVariable,
+  FOUND,
+  openModel,
+} from "../support/explore/stub-worker.js";
 
 function description(dim: string, length: number, role?: AxisDescription["role"]): AxisDescription {
   return { dim, length, role, coordinate: dim, isLatitude: false, isLongitude: false };
 }
 
-function values(part: Partial<AxisValues>): AxisValues {
-  return {
-    numbers: undefined,
-    texts: undefined,
-    bounds: undefined,
-    units: undefined,
-    calendar: undefined,
-    ...part,
-  };
-}
-
 t.test("a descending axis is plotted in ascending order, with its values", async (t) => {
   const axis = createPlotAxis(
     description("lat", 3, "Y"),
-    values({ numbers: Float64Array.of(75, 72.5, 70), units: "degrees_north" }),
+    axisValues([75, 72.5, 70], { units: "degrees_north" }),
   );
   t.equal(axis.label, "lat [degrees_north]");
   t.strictSame([...axis.positions], [70, 72.5, 75]);
@@ -51,11 +49,7 @@ t.test("a descending axis is plotted in ascending order, with its values", async
 t.test("times are days of their calendar", async (t) => {
   const axis = createPlotAxis(
     description("time", 2, "T"),
-    values({
-      numbers: Float64Array.of(0, 720),
-      texts: ["2001-02-30T00:00:00", "2001-03-30T00:00:00"],
-      calendar: "360_day",
-    }),
+    axisValues([0, 720], { texts: ["2001-02-30T00:00:00", "2001-03-30T00:00:00"], calendar: "360_day" }),
   );
   t.equal((axis.positions[1] as number) - (axis.positions[0] as number), 30);
   t.equal(axis.label, "time");
@@ -63,30 +57,29 @@ t.test("times are days of their calendar", async (t) => {
 });
 
 t.test("heights are upright; depths and pressures point down", async (t) => {
-  const numbers = Float64Array.of(1, 2);
-  const depth = createPlotAxis(description("depth", 2, "Z"), values({ numbers, units: "m" }), {
-    positive: "down",
-  });
-  t.strictSame([depth.isVertical, depth.isDownward], [true, true]);
-  const height = createPlotAxis(description("height", 2, "Z"), values({ numbers, units: "m" }));
-  t.strictSame([height.isVertical, height.isDownward], [true, false]);
-  t.ok(createPlotAxis(description("plev", 2, "Z"), values({ numbers, units: "hPa" })).isDownward);
-  const up = createPlotAxis(description("plev", 2, "Z"), values({ numbers, units: "hPa" }), {
-    positive: "up",
-  });
-  t.notOk(up.isDownward);
+  const axisOf = (dim: string, units: string, attrs?: JsonObject) => {
+    const axis = createPlotAxis(description(dim, 2, "Z"), axisValues([1, 2], { units }), attrs);
+    return [axis.isVertical, axis.isDownward];
+  };
+  t.strictSame(axisOf("depth", "m", { positive: "down" }), [true, true]);
+  t.strictSame(axisOf("height", "m"), [true, false]);
+  t.strictSame(axisOf("plev", "hPa"), [true, true]);
+  t.strictSame(axisOf("plev", "hPa", { positive: "up" }), [true, false]);
 });
 
 t.test("values without order, with gaps, or as texts are plotted by index", async (t) => {
-  for (const numbers of [Float64Array.of(1, 3, 2), Float64Array.of(1, Number.NaN, 2)])
-    t.strictSame([...createPlotAxis(description("x", 3), values({ numbers })).positions], [0, 1, 2]);
-  const named = createPlotAxis(description("x", 2), values({ texts: ["a", "b"] }));
+  for (const numbers of [
+    [1, 3, 2],
+    [1, Number.NaN, 2],
+  ])
+    t.strictSame([...createPlotAxis(description("x", 3), axisValues(numbers)).positions], [0, 1, 2]);
+  const named = createPlotAxis(description("x", 2), { ...INDEX_AXIS, texts: ["a", "b"] });
   t.strictSame(named.names, ["a", "b"]);
   t.strictSame([...named.positions], [0, 1]);
 });
 
 t.test("values that have no logarithm are gaps", async (t) => {
-  const axis = createPlotAxis(description("x", 4), values({}));
+  const axis = createPlotAxis(description("x", 4), INDEX_AXIS);
   t.strictSame(plotValues(axis, [1, 0, -1, Number.POSITIVE_INFINITY], true), [1, null, null, null]);
   t.strictSame(plotValues(axis, [1, 0, -1], false), [1, 0, -1, null], "what is not read yet is a gap");
 });
@@ -99,50 +92,15 @@ t.test("an axis is enlarged about the value that is read, and within its ends", 
   t.equal(zoomedAbout(positions, { low: 0, high: 5 }, 0, 2), undefined, "all of it");
 });
 
-const SOURCE = {
-  store: "http://x/zarr/",
-  overviews: undefined,
-  group: "",
-  dataset: "x",
-  title: "x",
-  page: "http://x/",
-  coasts: { coarse: "", fine: "" },
-  token: undefined,
-};
-
-const RANGE = { low: 240, high: 300, isDiverging: false };
-const FOUND = {
-  kind: "range",
-  range: RANGE,
-  least: 230,
-  greatest: 310,
-  bins: [1, 3],
-  count: 4,
-  missing: 2,
-} as const;
-
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 8; turn++) await setImmediate();
 }
 
 /** Opens a model on a stub that finds every place at row 11 and column 20; series are answered by the test. */
 async function open(hash: string, variables = DATASET.variables) {
-  const worker = new StubWorker();
-  worker.on("open", () => ({ kind: "opened", dataset: { attrs: {}, variables } }));
-  worker.on("axis", ({ axis }) => ({ kind: "axis", values: AXES[axis]!, curvilinearExtent: undefined }));
-  worker.on("range", () => FOUND);
-  worker.on("probe", ({ selection }) => ({
-    kind: "value",
-    cell: [selection.at[0] ?? 0, 11, 20],
-    x: 80,
-    y: 44,
-    value: 280,
-    text: "280",
-  }));
-  const model = new ExploreModel(new WorkerClient(worker), SOURCE);
-  model.view.value = parseViewHash(hash).view;
-  model.camera.canvas.value = { width: 36, height: 18, ratio: 1 };
-  await model.open();
+  const { worker, model } = await openModel(hash, variables, 1);
+  const found = { kind: "value", x: 80, y: 44, value: 280, text: "280" } as const;
+  worker.on("probe", ({ selection }) => ({ ...found, cell: [selection.at[0] ?? 0, 11, 20] }));
   await settle();
   const plot = new PlotModel(model);
   await settle();
@@ -210,11 +168,6 @@ t.test("a histogram is of what is visible", async (t) => {
     viewport: model.camera.viewport.value,
   });
   t.same(plot.histogram.value.found?.bins, [1, 3]);
-  plot.isOfVariable.value = true;
-  await settle();
-  t.notOk(worker.of("range").at(-1)?.viewport, "or of the whole variable");
-  plot.isOfVariable.value = false;
-  await settle();
   plot.close();
   const count = worker.of("range").length;
   model.setStep(0, 3);
@@ -249,7 +202,7 @@ t.test("plots say what they show, with gaps for what is missing", async (t) => {
   const shown = seriesShown(plot.place.value!, values, false, (cell) => clicked.push(cell));
   t.equal(shown.name, "t2m along time");
   t.equal(shown.place, "44°N, 80°E");
-  t.equal(shown.content.values[1], null);
+  t.equal(shown.values[1], null);
   t.equal(shown.textOf(0), "2013-01-01 00:00: 1 K");
   t.equal(shown.textOf(1), "2013-01-01 06:00: missing");
   t.match(shown.summary, "8 values from 1 K to 8 K, 1 missing");
@@ -273,63 +226,36 @@ t.test("a coordinate is plotted by index, and times as dates", async (t) => {
   const { plot } = await open("v=time", [time]);
   const shown = seriesShown(plot.place.value!, AXES[0]!.numbers!, false, () => {});
   t.equal(shown.name, "time along index");
-  t.same([...(shown.content.positions as Float64Array)], [0, 1, 2, 3, 4, 5, 6, 7]);
-  t.equal(shown.content.valueTick?.(6), "2013-01-01 06:00");
+  t.same([...shown.axis.positions], [0, 1, 2, 3, 4, 5, 6, 7]);
+  t.equal(shown.valueTick?.(6), "2013-01-01 06:00");
   t.equal(shown.textOf(1), "1: 2013-01-01T06:00:00");
   t.ok(shown.csv().startsWith("index,time\r\n0,2013-01-01T00:00:00\r\n"));
 });
 
 function variableOf(dtype: string, attrs: JsonObject = {}): VariableDescription {
-  return {
-    path: "air",
-    name: "air",
+  const [time, lat] = describeVariable("air").axes;
+  return describeVariable("air", {
     dims: ["time", "lat", "station"],
     shape: [3, 2, 2],
-    chunkShape: [3, 2, 2],
     dataType: parseDataType(dtype),
     attrs,
     packing: packingOf(attrs),
-    title: "air",
     units: typeof attrs.units === "string" && !attrs.units.includes("since") ? attrs.units : undefined,
-    isCoordinate: false,
-    isCategorical: false,
-    form: "image",
     axes: [
-      { dim: "time", length: 3, role: "T", coordinate: "time", isLatitude: false, isLongitude: false },
-      { dim: "lat", length: 2, role: "Y", coordinate: "lat", isLatitude: true, isLongitude: false },
-      {
-        dim: "station",
-        length: 2,
-        role: undefined,
-        coordinate: undefined,
-        isLatitude: false,
-        isLongitude: false,
-      },
+      { ...time!, length: 3 },
+      { ...lat!, length: 2 },
+      { ...description("station", 2), coordinate: undefined },
     ],
-    plane: { y: 1, x: 2 },
-    curvilinear: undefined,
-    levels: [],
-    problem: undefined,
-  };
+  });
 }
 
-const NO_VALUES: AxisValues = {
-  numbers: undefined,
-  texts: undefined,
-  bounds: undefined,
-  units: undefined,
-  calendar: undefined,
-};
-
 const VALUES: readonly AxisValues[] = [
-  {
-    ...NO_VALUES,
-    numbers: Float64Array.of(58, 59, 60),
+  axisValues([58, 59, 60], {
     texts: ["2001-02-28T12:00:00", "2001-02-29T12:00:00", "2001-02-30T12:00:00"],
     calendar: "360_day",
-  },
-  { ...NO_VALUES, numbers: Float64Array.of(Math.fround(0.1), -45.5), units: "degrees_north" },
-  NO_VALUES,
+  }),
+  axisValues([Math.fround(0.1), -45.5], { units: "degrees_north" }),
+  INDEX_AXIS,
 ];
 
 function placeOf(variable: VariableDescription, along: number, at: readonly number[]): SeriesPlace {

@@ -4,9 +4,10 @@ import { stepText } from "./axis-ticks.js";
 import { CategoryLegend } from "./colour/category-legend.js";
 import { ColourBar } from "./colour/colour-bar.js";
 import { ColourControls } from "./colour/colour-controls.js";
+import { CopyButton } from "./controls.js";
 import { AxisChoice, DimensionControls } from "./dimension-controls.js";
 import { HelpDialog, openHelp } from "./help-dialog.js";
-import { useCopied, useValue } from "./hooks.js";
+import { useValue } from "./hooks.js";
 import { MapView } from "./map/map-view.js";
 import type { ExploreModel } from "./model.js";
 import { PlotView } from "./plot/plot-view.js";
@@ -21,12 +22,7 @@ import { VariableList } from "./variable-list.js";
 function Headline({ model }: { readonly model: ExploreModel }) {
   const variable = useValue(model.variable);
   const step = useValue(useMemo(() => computed(() => shownStep(model)), [model]));
-  const [isCopied = false, noteCopied] = useCopied<true>();
   const { dataset, title, page } = model.source;
-  const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(location.href);
-    noteCopied(true);
-  };
   return (
     <header class="head">
       <p class="crumb">
@@ -43,12 +39,7 @@ function Headline({ model }: { readonly model: ExploreModel }) {
         </p>
       )}
       <p class="links">
-        {/* Browsers have no clipboard on pages that came without TLS. */}
-        {navigator.clipboard !== undefined && (
-          <button type="button" class="quiet" onClick={copy} id="copy-link">
-            {isCopied ? "Copied" : "Copy link"}
-          </button>
-        )}
+        <CopyButton label="Copy link" textOf={() => location.href} class="quiet" id="copy-link" />
         <button type="button" class="quiet" onClick={openHelp}>
           Keys and help
         </button>

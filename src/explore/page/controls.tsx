@@ -1,3 +1,5 @@
+import { useState } from "preact/hooks";
+
 const PATHS = {
   first: "M6 5v14M18 5l-7 7 7 7",
   back: "M15 5l-7 7 7 7",
@@ -91,5 +93,30 @@ export function Failure(props: { readonly sentence: string; readonly onRetry: ((
         </button>
       )}
     </p>
+  );
+}
+
+/** Milliseconds for which a button says that it copied. */
+const COPIED_MS = 2000;
+
+/** A button that copies a text; none on pages that came without TLS, where browsers have no clipboard. */
+export function CopyButton(props: {
+  readonly label: string;
+  readonly textOf: () => string;
+  readonly class?: string;
+  readonly id?: string;
+}) {
+  const [copied, setCopied] = useState<string | undefined>();
+  const text = props.textOf();
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(props.textOf());
+    setCopied(props.textOf());
+    setTimeout(() => setCopied(undefined), COPIED_MS);
+  };
+  if (navigator.clipboard === undefined) return null;
+  return (
+    <button type="button" class={props.class} id={props.id} onClick={copy}>
+      {copied === text ? "Copied" : props.label}
+    </button>
   );
 }

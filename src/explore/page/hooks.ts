@@ -26,16 +26,3 @@ export function watchLook(element: Element, onSize: () => void, onColours: () =>
     dark.removeEventListener("change", onColours);
   };
 }
-
-/** Milliseconds for which the page says that something was copied. */
-const COPIED_MS = 2000;
-
-/** Returns what was copied a moment ago, and a function that notes it. */
-export function useCopied<T>(): [copied: T | undefined, note: (what: T) => void] {
-  const [copied, setCopied] = useState<{ readonly what: T } | undefined>();
-  const note = (what: T): void => {
-    setCopied({ what });
-    setTimeout(() => setCopied(undefined), COPIED_MS);
-  };
-  return [copied?.what, note];
-}

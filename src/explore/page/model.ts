@@ -12,13 +12,19 @@ import {
 } from "../protocol.js";
 import { positionOf } from "./axis-ticks.js";
 import { ColourModel } from "./colour/colour-model.js";
-import { CoordinateLoader } from "./coordinate-loader.js";
 import { Camera, shortPlace } from "./map/camera.js";
 import type { PictureContents } from "./map/frame-painter.js";
 import { PictureLoader, type PictureRequest } from "./map/picture-loader.js";
 import { ProbeModel } from "./map/probe-model.js";
 import { Playback } from "./playback.js";
-import { chosenVariable, isOnSameGrid, mapPlaneOf, otherAxes, resolveView } from "./resolve-view.js";
+import {
+  CoordinateLoader,
+  chosenVariable,
+  isOnSameGrid,
+  mapPlaneOf,
+  otherAxes,
+  resolveView,
+} from "./resolve-view.js";
 import { failureOf, type WorkerClient } from "./worker-client.js";
 
 /** What the page is about, by the attributes of its root element. */

@@ -1,11 +1,17 @@
-import type { WorkerPort } from "../../../src/explore/page/worker-client.js";
-import type {
-  AxisValues,
-  DatasetDescription,
-  ExploreAnswer,
-  VariableDescription,
-  WorkerRequest,
+import { setTimeout } from "node:timers/promises";
+import { packingOf } from "../../../src/cf/packing.js";
+import { ExploreModel } from "../../../src/explore/page/model.js";
+import { parseViewHash } from "../../../src/explore/page/view-hash.js";
+import { WorkerClient, type WorkerPort } from "../../../src/explore/page/worker-client.js";
+import {
+  type AxisValues,
+  type DatasetDescription,
+  type ExploreAnswer,
+  INDEX_AXIS,
+  type VariableDescription,
+  type WorkerRequest,
 } from "../../../src/explore/protocol.js";
+import { parseDataType } from "../../../src/model/data-type.js";
 
 type Kind = WorkerRequest["kind"];
 type RequestOf<K extends Kind> = Extract<WorkerRequest, { kind: K }>;
@@ -55,23 +61,6 @@ export class StubWorker implements WorkerPort {
   }
 }
 
-const NO_PACKING = {
-  missing: [],
-  validMin: -Infinity,
-  validMax: Infinity,
-  scale: 1,
-  offset: 0,
-  isUnsigned: undefined,
-};
-const FLOAT = {
-  kind: "f",
-  itemSize: 4,
-  byteOrder: "<",
-  zarr: "<f4",
-  numpyName: "float32",
-  numpyStr: "float32",
-} as const;
-
 /** Describes a variable of times, latitudes and longitudes on a global grid of four degrees. */
 export function describeVariable(path: string, part: Partial<VariableDescription> = {}): VariableDescription {
   const axis = { role: undefined, isLatitude: false, isLongitude: false };
@@ -81,9 +70,9 @@ export function describeVariable(path: string, part: Partial<VariableDescription
     dims: ["time", "lat", "lon"],
     shape: [8, 45, 90],
     chunkShape: [1, 45, 90],
-    dataType: FLOAT,
+    dataType: parseDataType("<f4"),
     attrs: {},
-    packing: NO_PACKING,
+    packing: packingOf({}),
     title: path,
     units: "K",
     isCoordinate: false,
@@ -119,25 +108,61 @@ export const DATASET: DatasetDescription = {
   ],
 };
 
-const NONE = {
-  numbers: undefined,
-  texts: undefined,
-  bounds: undefined,
-  units: undefined,
-  calendar: undefined,
-};
+/** Returns values of an axis: numbers, and what else is known of them. */
+export function axisValues(numbers: readonly number[], part: Partial<AxisValues> = {}): AxisValues {
+  return { ...INDEX_AXIS, numbers: Float64Array.from(numbers), ...part };
+}
 
 /** Values of the axes of {@link describeVariable}. */
 export const AXES: readonly AxisValues[] = [
-  {
-    ...NONE,
-    numbers: Float64Array.from({ length: 8 }, (_, step) => step * 6),
-    texts: Array.from(
-      { length: 8 },
-      (_, step) => `2013-01-0${1 + Math.floor(step / 4)}T${["00", "06", "12", "18"][step % 4]}:00:00`,
-    ),
-    calendar: "standard",
-  },
-  { ...NONE, numbers: Float64Array.from({ length: 45 }, (_, row) => 88 - 4 * row), units: "degrees_north" },
-  { ...NONE, numbers: Float64Array.from({ length: 90 }, (_, column) => 4 * column), units: "degrees_east" },
+  axisValues(
+    Array.from({ length: 8 }, (_, step) => step * 6),
+    {
+      texts: Array.from({ length: 8 }, (_, step) => {
+        const hour = String((step % 4) * 6).padStart(2, "0");
+        return `2013-01-0${1 + Math.floor(step / 4)}T${hour}:00:00`;
+      }),
+      calendar: "standard",
+    },
+  ),
+  axisValues(
+    Array.from({ length: 45 }, (_, row) => 88 - 4 * row),
+    { units: "degrees_north" },
+  ),
+  axisValues(
+    Array.from({ length: 90 }, (_, column) => 4 * column),
+    { units: "degrees_east" },
+  ),
 ];
+
+/** Range that {@link openModel}'s worker finds for any variable. */
+export const FOUND = {
+  kind: "range",
+  range: { low: 240, high: 300, isDiverging: false },
+  least: 230,
+  greatest: 310,
+  bins: [1, 3],
+  count: 4,
+  missing: 2,
+} as const;
+
+const SOURCE = { overviews: undefined, group: "", dataset: "x", title: "x", page: "http://x/" };
+
+/** Opens a model at an address, on a stub that answers all but pictures, places and series. */
+export async function openModel(hash = "", variables = DATASET.variables, ratio = 2) {
+  const worker = new StubWorker();
+  worker.on("open", () => ({ kind: "opened", dataset: { attrs: {}, variables } }));
+  worker.on("axis", ({ axis }) => ({ kind: "axis", values: AXES[axis]!, extent: undefined }));
+  worker.on("range", () => FOUND);
+  const source = { ...SOURCE, store: "http://x/zarr/", coasts: { coarse: "", fine: "" }, token: "secret" };
+  const model = new ExploreModel(new WorkerClient(worker), source);
+  model.view.value = parseViewHash(hash).view;
+  model.camera.canvas.value = { width: 36, height: 18, ratio };
+  await model.open();
+  return { worker, model };
+}
+
+/** Waits for what follows from answers of the stub, or from a timer. */
+export async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await setTimeout(1);
+}

@@ -1,8 +1,8 @@
 import { computed } from "@preact/signals-core";
 import { useMemo, useState } from "preact/hooks";
 import { type ClientCode, type CodeVariable, selectionCode } from "../../../usage/selection-code.js";
-import { Choice } from "../controls.js";
-import { useCopied, useValue } from "../hooks.js";
+import { Choice, CopyButton } from "../controls.js";
+import { useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import { alongOf } from "../plot/plot-model.js";
 import { pictureVariable, seriesVariable, wholeVariable } from "./shown-cells.js";
@@ -35,7 +35,6 @@ export function CodePanel({ model }: { readonly model: ExploreModel }) {
 function Codes({ model }: { readonly model: ExploreModel }) {
   const [client, setClient] = useState<ClientName>("xarray");
   const [part, setPart] = useState<Part>("picture");
-  const [copied, noteCopied] = useCopied<string>();
   const hasSeries = useValue(model.probes.fixed)?.cell !== undefined;
   const shownPart = hasSeries ? part : "picture";
   const selection = useValue(
@@ -47,10 +46,6 @@ function Codes({ model }: { readonly model: ExploreModel }) {
     [model, selection],
   );
   const shown = codes.find((each) => each.client === client) ?? codes[0];
-  const copy = async (code: string): Promise<void> => {
-    await navigator.clipboard.writeText(code);
-    noteCopied(code);
-  };
   return (
     <div aria-busy={isMoving}>
       {hasSeries && (
@@ -84,12 +79,7 @@ function Codes({ model }: { readonly model: ExploreModel }) {
       <section tabIndex={0} aria-label={`Code for ${shown?.client}`}>
         <pre data-language={shown?.language}>{shown?.code}</pre>
       </section>
-      {/* Browsers have no clipboard on pages that came without TLS. */}
-      {navigator.clipboard !== undefined && (
-        <button type="button" onClick={() => copy(shown?.code ?? "")}>
-          {copied !== undefined && copied === shown?.code ? "Copied" : "Copy code"}
-        </button>
-      )}
+      <CopyButton label="Copy code" textOf={() => shown?.code ?? ""} />
     </div>
   );
 }
