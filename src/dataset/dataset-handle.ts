@@ -8,7 +8,7 @@ import { settlesWithin, withinTime } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
 import type { Source } from "../zarr/stored-tree.js";
 import type { DatasetSnapshot } from "./dataset.js";
-import { type OverviewOptions, withOverviews } from "./overviews/overviews.js";
+import type { OverviewOptions } from "./overviews/overviews.js";
 import { snapshotSteps } from "./snapshot.js";
 
 /** Time until a dataset is refreshed again if something in it seems half written. */
@@ -51,10 +51,8 @@ export interface DatasetHandle {
   isRefreshing(): boolean;
   /** Tells whether the last refresh failed. The state before it is still served. */
   hasFailed(): boolean;
-  /** Tells whether a dataset of that configuration would be the same, apart from its `Cache-Control`. */
-  isOf(config: GivenDataset): boolean;
-  /** Sets `Cache-Control` of the present snapshot and of later ones. */
-  setCacheControl(value: string): void;
+  /** Tells whether a dataset of that configuration would be the same. @param cacheControl Default of the configuration. */
+  isOf(config: GivenDataset, cacheControl: string): boolean;
   close(): Promise<void>;
 }
 
@@ -69,7 +67,7 @@ export function createDatasetHandle(
   { log, onChange, maxChunkBytes, openLevelReader, cacheControl: cacheControlDefault }: DatasetHandleOptions,
 ): DatasetHandle {
   const { id } = config;
-  let cacheControl = config.cacheControl ?? cacheControlDefault;
+  const cacheControl = config.cacheControl ?? cacheControlDefault;
   let dataset: OpenDataset | undefined;
   /** The one opening; undefined again a moment after it failed. */
   let opening: Promise<void> | undefined;
@@ -82,7 +80,6 @@ export function createDatasetHandle(
     try {
       const options = { maxChunkBytes, openLevelReader };
       dataset = await openDataset(config, source, cacheControl, progress, options);
-      dataset.setCacheControl(cacheControl);
       handle.snapshot = dataset.snapshot;
     } catch (error) {
       setTimeout(() => {
@@ -135,12 +132,8 @@ export function createDatasetHandle(
     refresh,
     isRefreshing: () => refreshNow.running !== undefined,
     hasFailed: () => logged !== undefined,
-    isOf: (other: GivenDataset) => isSameDataset(config, other),
-    setCacheControl(value: string) {
-      cacheControl = value;
-      dataset?.setCacheControl(value);
-      handle.snapshot = dataset?.snapshot;
-    },
+    isOf: (other: GivenDataset, byDefault: string) =>
+      (other.cacheControl ?? byDefault) === cacheControl && isSameDataset(config, other),
     async close() {
       closed = true;
       clearTimeout(retry);
@@ -209,8 +202,6 @@ interface OpenDataset {
    * @throws ZpublishError if the source cannot be read; the state before is still served.
    */
   refresh(): Promise<RefreshResult>;
-  /** Makes a snapshot that differs only in its `Cache-Control`. */
-  setCacheControl(value: string): void;
   close(): Promise<void>;
 }
 
@@ -231,11 +222,6 @@ export async function openDataset(
   let { fingerprint } = first;
   let refusals = 0;
 
-  function withCacheControl(from: DatasetSnapshot, cacheControl: string): DatasetSnapshot {
-    if (from.cacheControl === cacheControl) return from;
-    return withOverviews({ ...from, cacheControl }, config.overviews, options);
-  }
-
   const dataset = {
     id: config.id,
     snapshot: await runCooperatively(snapshotSteps(config, first, cacheControl, options)),
@@ -244,11 +230,9 @@ export async function openDataset(
       const current = await source.fingerprint();
       if (current === fingerprint) return "unchanged";
       const tree = await source.readTree();
-      const steps = snapshotSteps(config, tree, snapshot.cacheControl, {
-        before: snapshot,
-        ...options,
-      });
-      const next = await runCooperatively(steps);
+      const next = await runCooperatively(
+        snapshotSteps(config, tree, cacheControl, { before: snapshot, ...options }),
+      );
       const isHalfWritten = next.refused.some(
         ({ path }) => snapshot.arrays.has(path) || snapshot.tree.groups.has(`/${path}`),
       );
@@ -262,12 +246,8 @@ export async function openDataset(
         !isDeepStrictEqual([next.refused, next.warnings], [snapshot.refused, snapshot.warnings]);
       // Documents that were made for a snapshot stay valid with it.
       if (!changed) return "unchanged";
-      // `setCacheControl` may have been called while the tree was read.
-      dataset.snapshot = withCacheControl(next, dataset.snapshot.cacheControl);
+      dataset.snapshot = next;
       return "changed";
-    },
-    setCacheControl(value: string) {
-      dataset.snapshot = withCacheControl(dataset.snapshot, value);
     },
     close: () => source.close(),
   };

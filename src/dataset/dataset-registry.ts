@@ -38,12 +38,13 @@ export interface DatasetRegistry extends Datasets {
    * Refreshes every open dataset once; joins a refresh that is under way. Failures are logged, never thrown.
    */
   refresh(): Promise<void>;
-  /** Applies this configuration's `Cache-Control` to all datasets, also to those taken over from another registry. */
-  applyCacheControl(): void;
-  /** Returns the slot of a configuration, for another registry to take over; undefined if there is none. */
-  slotOf(config: DatasetConfig): Slot | undefined;
-  /** Returns the provider with a key, for another registry to take over; undefined if there is none. */
-  providerOf(key: ProviderKey): ProviderHandle | undefined;
+  /**
+   * Returns the slot of a configuration, for another registry to take over; undefined if there is none.
+   * @param cacheControl Default `Cache-Control` of the other registry.
+   */
+  slotOf(config: DatasetConfig, cacheControl: string): Slot | undefined;
+  /** Returns the provider with a key, as {@link slotOf} returns slots. */
+  providerOf(key: ProviderKey, cacheControl: string): ProviderHandle | undefined;
   readonly stats: DatasetStats;
   /** Closes the datasets that no other registry has. */
   close(): Promise<void>;
@@ -82,13 +83,16 @@ export async function openDatasets(
 ): Promise<DatasetRegistry> {
   const { scheduler, log, former } = options;
   const handles = await openProviders(options.providers ?? [], { scheduler, log }, (key) =>
-    former?.providerOf(key),
+    former?.providerOf(key, options.cacheControl),
   );
   try {
     const listing = listAtStart(handles, log);
-    const opened = await openAtStart(configs, { ...options, takeOver: takeOverFrom(former) });
+    const opened = await openAtStart(configs, {
+      ...options,
+      takeOver: takeOverFrom(former, options.cacheControl),
+    });
     await listing;
-    return await createRegistry(configs, opened, handles, options);
+    return await createRegistry(opened, handles, options);
   } catch (error) {
     await releaseProviders(handles);
     throw error;
@@ -96,7 +100,6 @@ export async function openDatasets(
 }
 
 async function createRegistry(
-  configs: readonly DatasetConfig[],
   opened: readonly Slot[],
   handles: readonly ProviderHandle[],
   { former: _former, ...options }: RegistryOptions,
@@ -135,17 +138,14 @@ async function createRegistry(
       await Promise.all([scheduler.refresh([...slots.values(), ...provided.slots()]), ...lists]);
       await listed.settled();
     },
-    applyCacheControl() {
-      for (const config of configs)
-        slots.get(config.id)?.dataset.setCacheControl(config.cacheControl ?? cacheControl);
-      for (const slot of provided.slots()) slot.dataset.setCacheControl(slot.cacheControl ?? cacheControl);
-    },
-    slotOf(config) {
+    slotOf(config, byDefault) {
       const slot = slots.get(config.id);
-      return slot?.dataset.isOf(config) ? slot : undefined;
+      return slot?.dataset.isOf(config, byDefault) ? slot : undefined;
     },
-    providerOf: ({ owner, config }) =>
-      handles.find(({ key }) => key.owner === owner && isDeepStrictEqual(key.config, config)),
+    providerOf: ({ owner, config }, byDefault) =>
+      byDefault === cacheControl
+        ? handles.find(({ key }) => key.owner === owner && isDeepStrictEqual(key.config, config))
+        : undefined,
     get stats() {
       let open = provided.slots().length;
       for (const { dataset } of slots.values()) if (dataset.snapshot !== undefined) open++;
@@ -258,9 +258,9 @@ function notFound(id: string): ZpublishError {
 }
 
 /** A separate function, so that the registry's closures do not retain the former one and all before it. */
-function takeOverFrom(former: RegistryOptions["former"]): OpenOptions["takeOver"] {
+function takeOverFrom(former: RegistryOptions["former"], cacheControl: string): OpenOptions["takeOver"] {
   return (config) => {
-    const slot = former?.slotOf(config);
+    const slot = former?.slotOf(config, cacheControl);
     if (slot !== undefined) slot.owners++;
     return slot;
   };

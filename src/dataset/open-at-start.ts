@@ -67,7 +67,7 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
     let dataset: DatasetHandle | undefined;
     try {
       dataset = createDatasetHandle(config, await openSource(config), handleOptionsOf(config, options));
-      slots[index] = createSlot(dataset, config.cacheControl);
+      slots[index] = createSlot(dataset);
       const isRead = index < MAX_READ_AT_START || namesParts(config);
       if (isRead) await dataset.open((arrays) => progress?.({ opened, total, id, arrays }));
       else await dataset.check();

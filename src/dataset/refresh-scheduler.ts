@@ -26,12 +26,10 @@ export interface Slot {
   readonly throttle: RefreshThrottle;
   /** Milliseconds since process start: time of the last request, for datasets that close when others are asked for. */
   usedAtMs: number;
-  /** `Cache-Control` of the dataset's own configuration. */
-  readonly cacheControl: string | undefined;
 }
 
 /** Creates the slot of a dataset that was not requested yet. */
-export function createSlot(dataset: DatasetHandle, cacheControl: string | undefined): Slot {
+export function createSlot(dataset: DatasetHandle): Slot {
   return {
     dataset,
     owners: 1,
@@ -41,7 +39,6 @@ export function createSlot(dataset: DatasetHandle, cacheControl: string | undefi
     preparing: undefined,
     throttle: createRefreshThrottle({ ...dataset, name: `dataset '${dataset.id}': its source` }),
     usedAtMs: performance.now(),
-    cacheControl,
   };
 }
 

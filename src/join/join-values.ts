@@ -5,7 +5,7 @@ import { OWN_MEMORY } from "../codec/kernel/wasm-memory.js";
 import { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
-import { parseFillValue, writeHalf } from "../model/fill-value.js";
+import { encodeFillItem, fillItemToJson, parseFillValue, writeHalf } from "../model/fill-value.js";
 import { DEFAULT_COMPRESSOR } from "../zarr/codec-step.js";
 import type { StoredArray, StoredFill } from "../zarr/stored-array.js";
 import {
@@ -253,7 +253,9 @@ export function itemsOfValues(values: Uint8Array, type: DataType): Items {
   if (kind === "O") return readVariable(values, view);
   const count = itemSize === 0 ? 0 : values.length / itemSize;
   if (kind === "S") return Array.from({ length: count }, (_, i) => readBytes(values, i * itemSize, itemSize));
-  if (kind === "U") return Array.from({ length: count }, (_, i) => readText(view, i * itemSize, type));
+  const itemAt = (index: number) => values.subarray(index * itemSize, (index + 1) * itemSize);
+  if (kind === "U")
+    return Array.from({ length: count }, (_, index) => String(fillItemToJson(itemAt(index), type)));
   if (kind === "M" || kind === "m") return itemsOfValues(values, parseDataType(`${byteOrder}i8`));
   if (!isNumeric(type)) {
     throw new ZpublishError(
@@ -294,7 +296,7 @@ export function writeItems(items: ArrayLike<Item>, type: DataType): Uint8Array {
     const item = items[i]!;
     const at = i * itemSize;
     if (kind === "S") bytes.set(Buffer.from(String(item)).subarray(0, itemSize), at);
-    else if (kind === "U") writeText(view, at, String(item), little);
+    else if (kind === "U") bytes.set(encodeFillItem(String(item), type) ?? [], at);
     else if (kind === "f") writeFloat(view, at, Number(item), type);
     else if (itemSize === 8) view.setBigUint64(at, BigInt.asUintN(64, BigInt(item)), little);
     else if (itemSize === 4) view.setUint32(at, Number(item) >>> 0, little);
@@ -326,20 +328,4 @@ function readBytes(values: Uint8Array, at: number, length: number): string {
   // numpy strips trailing zeros.
   while (end > at && values[end - 1] === 0) end--;
   return Buffer.from(values.subarray(at, end)).toString();
-}
-
-function readText(view: DataView, at: number, { itemSize, byteOrder }: DataType): string {
-  let text = "";
-  for (let offset = 0; offset < itemSize; offset += 4) {
-    text += String.fromCodePoint(view.getUint32(at + offset, byteOrder !== ">"));
-  }
-  return text.replace(/\0+$/, "");
-}
-
-function writeText(view: DataView, at: number, text: string, little: boolean): void {
-  let offset = at;
-  for (const character of text) {
-    view.setUint32(offset, character.codePointAt(0) as number, little);
-    offset += 4;
-  }
 }

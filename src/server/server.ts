@@ -95,7 +95,6 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     const former = app;
     const answered = http.use(next.http);
     app = next;
-    next.datasets.applyCacheControl();
     // With `--processes`, the supervisor triggers refreshes.
     scheduler.every(next.config.refreshSeconds, supervisor === undefined);
     if (former === undefined) return;

@@ -236,7 +236,7 @@ async function decode(codec: number, bytes: Uint8Array, byteLength: number): Pro
  * @param width Bits of an integer, at most 32.
  * @throws Error if there are fewer than `count`.
  */
-export function readHybrid(bytes: Uint8Array, width: number, count: number): Uint32Array {
+function readHybrid(bytes: Uint8Array, width: number, count: number): Uint32Array {
   if (width > 32) throw new Error(`expected integers of at most 32 bits, received ${width}`);
   const values = new Uint32Array(count);
   const valueBytes = (width + 7) >> 3;
@@ -300,7 +300,7 @@ const MAX_DEPTH = 16;
  * @returns The struct, and where it ends.
  * @throws Error if it does not end, or is of another form.
  */
-export function readThrift(
+function readThrift(
   bytes: Uint8Array,
   offset: number,
 ): { readonly struct: ThriftStruct; readonly end: number } {

@@ -173,7 +173,7 @@ export function createReferenceStore(opened: OpenedReferences, options: Referenc
 }
 
 /** Returns the absolute URL of a reference. @throws ZpublishError `unsupported` if it is not allowed. */
-export function allowedUrl(key: string, written: string, { folder, isAllowed }: ReferenceOptions): string {
+function allowedUrl(key: string, written: string, { folder, isAllowed }: ReferenceOptions): string {
   const url = resolveTargetUrl(written, folder);
   if (isAllowed(url)) return url;
   throw new ZpublishError(

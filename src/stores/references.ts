@@ -9,7 +9,6 @@ import { assertKnownVersion, type ByteStore, childPlace, type ObjectVersion } fr
 import { createKeyIndex, type KeyIndex } from "./key-index.js";
 import { type ParquetValue, readColumns } from "./parquet.js";
 import {
-  allowedUrl,
   createReferenceStore,
   type Reference,
   type ReferenceOptions,
@@ -26,8 +25,8 @@ const CHUNK_VALUE = /^(?:"base64:|\[\s*"[^"]*"\s*(?:,\s*\d+\s*,\s*\d+\s*)?\])/;
 /**
  * Opens kerchunk references in JSON, of version 0 or 1.
  * @param key Name of the reference file in `container`.
- * @throws ZpublishError `source-unreadable` if there is no such file; `invalid-metadata`; `unsupported` for a Zarr document in a
- * place that is not allowed, for `gen`, and for templates that are not `{{name}}`.
+ * @throws ZpublishError `source-unreadable` if there is no such file; `invalid-metadata`; `unsupported` for `gen`, and for templates
+ * that are not `{{name}}`.
  */
 export async function openReferences(
   container: ByteStore,
@@ -35,7 +34,6 @@ export async function openReferences(
   options: ReferenceOptions,
 ): Promise<ReferenceStore> {
   const { parsed, version } = await readDocument(container, key, parseReferences);
-  await runCooperatively(checkDocuments(parsed, options));
   const find = (name: string): Reference | undefined => findExpanded(parsed, name);
   return createReferenceStore(
     {
@@ -67,18 +65,6 @@ async function readDocument<T>(
 function findExpanded({ table, expand }: ParsedReferences, key: string): Reference | undefined {
   const found = table.find(key);
   return found === undefined || "inline" in found ? found : { ...found, url: expand(found.url) };
-}
-
-/** Checks that all Zarr documents may be read, so that a dataset does not open in parts. */
-function* checkDocuments(parsed: ParsedReferences, options: ReferenceOptions): CooperativeTask<void> {
-  const { keys } = parsed.table;
-  for (let number = 0; number < keys.size; number++) {
-    yield;
-    const key = keys.keyOf(number);
-    if (!DOCUMENT.test(key)) continue;
-    const reference = findExpanded(parsed, key);
-    if (reference !== undefined && "url" in reference) allowedUrl(key, reference.url, options);
-  }
 }
 
 /**

@@ -61,13 +61,6 @@ t.test("a dataset that cannot be opened is an error by name, and closes what was
   t.ok(good.closed);
 });
 
-t.test("or a warning with skipInvalid", async (t) => {
-  const { opening, lines } = open({ bad: unreadable(), good: oneArray("x") }, { skipInvalid: true });
-  const registry = await opening;
-  t.same(registry.ids(), ["good"]);
-  t.match(lines, [{ level: 40, dataset: "bad", msg: "dataset skipped" }]);
-});
-
 t.test("an id used twice is refused with both locations", async (t) => {
   await t.rejects(open({ a: oneArray("x") }, { ids: ["a", "a"] }).opening, {
     code: "invalid-config",
@@ -152,18 +145,6 @@ t.test(
     );
   },
 );
-
-t.test("datasets are refreshed in every period until the registry closes", async (t) => {
-  const source = oneArray("x");
-  const { opening, scheduler } = open({ d: source });
-  const registry = await opening;
-  scheduler.every(0.01);
-  source.tree = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("z")] }], { fingerprint: "2" });
-  while (!registry.get("d").arrays.has("z")) await new Promise((resolve) => setTimeout(resolve, 5));
-  scheduler.close();
-  await registry.close();
-  t.ok(source.closed);
-});
 
 t.test("a dataset that seems half written is refreshed again soon, also with --refresh 0", async (t) => {
   const source = oneArray("x");
@@ -397,12 +378,6 @@ t.test("a refresh that hangs delays no request for long: it is answered from the
   t.equal(await registry.open(LAST), before);
   t.equal(registry.open(LAST), before, "nor is the next");
   wake();
-});
-
-t.test("a request for an unknown dataset does not wait", async (t) => {
-  const { registry } = await openLazy(t);
-  t.equal(registry.ready("nope"), undefined);
-  t.throws(() => registry.open("nope"), { code: "not-found", message: "Dataset 'nope' not found" });
 });
 
 /** A dataset whose refreshes end when the test says so. */

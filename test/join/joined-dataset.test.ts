@@ -213,15 +213,6 @@ t.test("a file that cannot be opened, or does not fit, is left out and named", a
   t.equal((await get(`${VARIABLE}/0.0`)).status, 200);
 });
 
-t.test("files that were written just now are there when the server starts", async (t) => {
-  const folder = await makeDirectory(t);
-  await writeParts(folder, { "a.nc": { first: 0, count: 2 }, "b.nc": { first: 2, count: 3 } });
-  const now = new Date();
-  for (const name of ["a.nc", "b.nc"]) await utimes(join(folder, name), now, now);
-  const { json } = await serveJoined(t, `${folder}/*.nc`);
-  t.match(await json(`${VARIABLE}/.zarray`), { shape: [5, 2] });
-});
-
 t.test("a file that is still being copied harms no other, and is read again when it is whole", async (t) => {
   const folder = await makeDirectory(t);
   await writeParts(folder, { "a.nc": { first: 0, count: 4 }, "b.nc": { first: 4, count: 4 } });

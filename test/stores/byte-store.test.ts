@@ -3,20 +3,6 @@ import type { ByteStore, ObjectVersion, ReadObjectOptions } from "../../src/stor
 import { createKeyIndex } from "../../src/stores/key-index.js";
 import { mergeRanges } from "../../src/stores/open-byte-store.js";
 
-t.test("numbers keys in the order in which they are added, each once", async (t) => {
-  const index = createKeyIndex();
-  const keys = Array.from({ length: 5_000 }, (_, number) => `a/${(number * 7919) % 5_000}/é${number % 3}`);
-  for (const [number, key] of keys.entries()) t.equal(index.add(key), number);
-  t.equal(index.size, 5_000);
-  t.equal(index.add(keys[17] as string), 17);
-  t.equal(index.size, 5_000);
-  t.ok(keys.every((key, number) => index.find(key) === number && index.keyOf(number) === key));
-  for (const key of ["", "a", "a/", "a/1", "a/1/é", "x".repeat(10_000), "constructor"])
-    t.equal(index.find(key), -1);
-  t.equal(index.add(""), 5_000);
-  t.equal(index.find(""), 5_000, "the empty key is one, too");
-});
-
 t.test("lists names below a prefix, also those added after a listing", async (t) => {
   const index = createKeyIndex();
   t.same(await index.list(""), { objects: [], prefixes: [] });

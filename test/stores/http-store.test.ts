@@ -468,23 +468,3 @@ t.test("https:// goes through a tunnel of HTTPS_PROXY", async (t) => {
   t.equal(proxy.received[0], "CONNECT data.example:443");
   t.equal(origin.count(), 0);
 });
-
-t.test("hosts of NO_PROXY are reached without one", async (t) => {
-  const origin = await startFaultyOrigin(t, { objects: { a: "bytes" } });
-  const proxy = await startProxy(t, origin.port);
-  const variables = { HTTP_PROXY: `http://${proxy.url}`, NO_PROXY: "example.org,127.0.0.1" };
-  t.same(await readWith(variables, `${origin.url}/a`, `${origin.url}/none`), ["bytes", "absent"]);
-  t.same(proxy.received, []);
-});
-
-t.test("a proxy that is gone or refuses is a failure", async (t) => {
-  const origin = await startFaultyOrigin(t, { objects: { a: "bytes" } });
-  origin.setFault(() => ({ status: 407 }));
-  const url = `${origin.url}/a`;
-  const [refused = ""] = await readWith({ HTTP_PROXY: origin.url }, url);
-  t.match(refused, /^'a': .*407/);
-  await origin.stop();
-  const [gone = ""] = await readWith({ HTTP_PROXY: `http://user:s3cr3t@127.0.0.1:${origin.port}` }, url);
-  t.match(gone, /^'a': .*ECONNREFUSED/);
-  t.notMatch(gone, "s3cr3t");
-});

@@ -80,7 +80,7 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
     const config: GivenDataset = { ...given, id };
     const source = config.source ?? (await openSource(config));
     const dataset = createDatasetHandle(config, source, optionsOf(config));
-    const slot = createSlot(dataset, config.cacheControl);
+    const slot = createSlot(dataset);
     try {
       await scheduler.during(slot, () => dataset.open());
       if (signal.aborted || handle.isClosed()) throw new ZpublishError("draining", "opened too late");

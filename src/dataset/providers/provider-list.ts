@@ -69,12 +69,12 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
   /** Takes a list over. @returns True if it differs from the last. */
   async function take(received: readonly unknown[]): Promise<boolean> {
     const isFirst = lastReceived === undefined;
-    if (lastReceived !== undefined && (await isSameList(received, lastReceived))) return false;
+    if (lastReceived !== undefined && isSameList(received, lastReceived)) return false;
     const problems: NamedProblem[] = [];
     const next = await idsOf(received, prefix, problems);
     logInvalid(problems);
     lastReceived = received;
-    if (await isSameList(next, ids)) return isFirst;
+    if (isSameList(next, ids)) return isFirst;
     ids = next;
     onChange();
     return true;
@@ -218,19 +218,12 @@ export function placeOfId(sorted: readonly string[], id: string, begin = 0): num
 }
 
 /** Tells whether two lists have the same items in the same order. */
-async function isSameList(one: readonly unknown[], other: readonly unknown[]): Promise<boolean> {
-  if (one === other) return true;
-  if (one.length !== other.length) return false;
-  const slice = createSlice();
-  for (let index = 0; index < one.length; index++) {
-    if (index % 512 === 0 && slice.isOver()) await slice.next();
-    if (one[index] !== other[index]) return false;
-  }
-  return true;
+function isSameList(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one === other || (one.length === other.length && one.every((item, index) => item === other[index]));
 }
 
 /**
- * Creates a log of problems that are found again and again. Each is named once, and only the first ones.
+ * Creates a log of problems that are found again and again. The first ones are named, each once.
  * @param message Message of each line, such as `dataset left out`.
  */
 export function createProblemLog(
@@ -239,19 +232,12 @@ export function createProblemLog(
   message: string,
 ): (problems: readonly NamedProblem[]) => void {
   const named = new Set<string>();
-  let loggedOthers = 0;
   return (problems) => {
-    let others = 0;
     for (const { name, reason } of problems) {
-      if (named.has(name)) continue;
-      if (named.size === MAX_NAMED) others++;
-      else {
-        named.add(name);
-        log.warn({ provider, name, reason }, message);
-      }
+      if (named.size > MAX_NAMED || named.has(name)) continue;
+      named.add(name);
+      if (named.size <= MAX_NAMED) log.warn({ provider, name, reason }, message);
+      else log.warn({ provider, count: problems.length - MAX_NAMED }, `${message}: further ones`);
     }
-    if (others > 0 && others !== loggedOthers)
-      log.warn({ provider, count: others }, `${message}: further ones`);
-    loggedOthers = others;
   };
 }

@@ -84,18 +84,6 @@ t.test(
   },
 );
 
-t.test("ids that cannot be served are named once, and only the first of many", async (t) => {
-  const provider = fakeProvider("p", ["ok", ...Array.from({ length: 50 }, (_, index) => `bad/${index}`)]);
-  const { registry, lines } = await openRegistry([provider]);
-  t.same(registry.ids(), ["p~ok"]);
-  provider.ids = [...provider.ids];
-  await registry.refresh();
-  t.equal(lines.length, 21);
-  t.match(lines[0], { level: 40, provider: "p", name: "p~bad/0", reason: /without "\/"/ });
-  t.match(lines[20], { count: 30 });
-  await registry.close();
-});
-
 t.test("a provider that fails harms no other, keeps its datasets, and is asked again", async (t) => {
   const good = fakeProvider("good", ["a"]);
   const bad = fakeProvider("bad", ["a"]);
@@ -249,19 +237,6 @@ t.test(
   },
 );
 
-t.test("of thousands of broken datasets, the first thousand are named in the log once", async (t) => {
-  const ids = Array.from({ length: 1_200 }, (_, index) => String(index).padStart(4, "0"));
-  const provider = fakeProvider("p", ids);
-  for (const id of ids) provider.broken.set(id, new ZpublishError("invalid-metadata", `broken ${id}`));
-  const { registry, lines } = await openRegistry([provider]);
-  for (let round = 0; round < 2; round++)
-    await Promise.allSettled(ids.map(async (id) => registry.open(`p~${id}`)));
-  const named = lines.filter(({ msg }) => msg === "dataset cannot be opened");
-  t.equal(named.length, 1_000);
-  t.equal(new Set(named.map(({ dataset }) => dataset)).size, 1_000);
-  await registry.close();
-});
-
 t.test("only so many are open: those close first that were not asked for for the longest time", async (t) => {
   const ids = Array.from({ length: 400 }, (_, index) => String(index).padStart(3, "0"));
   const provider = fakeProvider("p", ids);
@@ -351,7 +326,6 @@ t.test("a dataset of a provider is refreshed, and has its own or the server's Ca
   source.tree = { ...source.tree, warnings: ["odd"], fingerprint: "2" };
   await registry.refresh();
   t.same(registry.get("p~a").warnings, ["odd"]);
-  registry.applyCacheControl();
   t.equal(registry.get("p~b").cacheControl, "own");
   await registry.close();
 });

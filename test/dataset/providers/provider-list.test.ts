@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import t from "tap";
-import { createProviderList, placeOfId } from "../../../src/dataset/providers/provider-list.js";
+import { createProviderList } from "../../../src/dataset/providers/provider-list.js";
 import { fakeProvider, type LogLine } from "./fake-provider.js";
 
 function start(ids: readonly unknown[], prefix = "p~") {
@@ -58,14 +58,6 @@ t.test("a dataset is there when the last list has it, and the log has each list 
   );
 });
 
-t.test("the first list is in the log even if it is empty", async (t) => {
-  const { list, lines } = start([]);
-  await list.look();
-  await list.look();
-  t.match(lines, [{ msg: "datasets listed", datasets: 0 }]);
-  t.equal(lines.length, 1);
-});
-
 t.test("items that cannot be ids are left out, and named once", async (t) => {
   const { provider, list, lines } = start(["ok", "a/b", 7, null, "", "ok", "x".repeat(1_100)]);
   await list.look();
@@ -103,11 +95,4 @@ t.test("100,000 ids are listed in slices, between which the event loop runs", as
   provider.ids = received.toReversed();
   await list.look();
   t.equal(list.ids, ids);
-});
-
-t.test("ids are found in the sorted part", async (t) => {
-  const ids = ["z", "a", "c", "e"];
-  t.equal(placeOfId(ids, "b", 1), 2);
-  t.equal(placeOfId(ids, "c", 1), 2);
-  t.equal(placeOfId(ids, "f", 1), 4);
 });
