@@ -1,13 +1,15 @@
 import type { AxisRole, Plane } from "../cf/axis-roles.js";
 import type { Packing } from "../cf/packing.js";
 import type { ColourScaleName } from "../colour/colour-scales.js";
+import type { ValueRange } from "../colour/value-range.js";
 import type { JsonObject } from "../json/json-value.js";
 import type { DataType } from "../model/data-type.js";
 
 /** Messages between the page and its worker. Every answer has the `id` of its request; those of cancelled requests are dropped. */
 export type WorkerRequest = { readonly id: number } & (
   | OpenRequest
-  | AxisRequest
+  /** Reads the coordinate of an axis. */
+  | { readonly kind: "axis"; readonly variable: string; readonly axis: number }
   | ShowRequest
   | AheadRequest
   | ValueRangeRequest
@@ -34,21 +36,13 @@ export type ExploreAnswer = { readonly id: number } & (
 /** Reads the metadata. The first request. */
 export interface OpenRequest {
   readonly kind: "open";
-  /** Absolute URL of the Zarr v2 store of the dataset or group, with a slash at its end. */
+  /** Absolute URLs of the Zarr v2 stores of the dataset or group and of its overviews, with a slash at their ends. */
   readonly store: string;
-  /** Absolute URL of the overview store (Zarr v2), with a slash at its end; undefined if the dataset has none. */
   readonly overviews: string | undefined;
   /** Path of the page's group in the dataset: empty, or `a/b`. */
   readonly group: string;
   /** Sent as `Authorization: Bearer …`. */
   readonly token: string | undefined;
-}
-
-/** Reads the coordinate of an axis. */
-interface AxisRequest {
-  readonly kind: "axis";
-  readonly variable: string;
-  readonly axis: number;
 }
 
 /** The coordinate of an axis. */
@@ -60,40 +54,26 @@ export interface AxisAnswer {
 }
 
 /** Extent of the two-dimensional coordinates of a curvilinear grid. */
-export interface GridExtent {
-  readonly west: number;
-  readonly east: number;
-  readonly south: number;
-  readonly north: number;
-}
+export type GridExtent = Readonly<Record<"west" | "east" | "south" | "north", number>>;
 
-/** What is looked at: a variable, and an index per axis. Those of the axes that are shown say nothing. */
+/** A variable, and an index per axis. Those of the axes that are shown say nothing. */
 interface Selection {
   readonly variable: string;
   readonly at: readonly number[];
 }
 
 /** Axes that run to the right and upwards. A picture has both. */
-export interface PictureAxes {
-  readonly x: number;
-  readonly y: number;
-}
+export type PictureAxes = Plane;
 
 /**
  * Part of the plane that is visible, in the coordinates of its axes: in cells (-0.5 is the edge of the first one) if an axis has no
  * numbers, or `inCells`. `left` may be greater than `right`, and `bottom` than `top`, if an axis is shown reversed.
  */
-export interface Box {
-  readonly left: number;
-  readonly right: number;
-  readonly bottom: number;
-  readonly top: number;
-}
+export type Box = Readonly<Record<"left" | "right" | "bottom" | "top", number>>;
 
-/** A canvas and what it shows. */
+/** A canvas, in pixels, and what it shows. */
 export interface Viewport {
   readonly box: Box;
-  /** Pixels. */
   readonly width: number;
   readonly height: number;
   /** Whether the box counts cells: no map, and no curvilinear grid. */
@@ -105,7 +85,7 @@ export interface ShownRange {
   readonly low: number;
   readonly high: number;
   readonly isLog: boolean;
-  /** Values whose bytes are 2, 3, … in place of the range; others have the byte of what is above it. At most 251. */
+  /** Category values, painted as bytes 2, 3, …; other values are painted as "above". At most 251. */
   readonly categories?: readonly number[] | undefined;
 }
 
@@ -116,7 +96,7 @@ export interface ShowRequest {
   readonly axes: PictureAxes;
   readonly viewport: Viewport;
   readonly range: ShownRange;
-  /** Whether the picture is moving or playing: no averaging, no sharpening. */
+  /** Whether the picture is moving or playing, so that it need not be averaged. */
   readonly isMoving: boolean;
   /** Whether to read it however much it is. */
   readonly isConfirmed: boolean;
@@ -130,16 +110,10 @@ export interface AheadRequest {
   readonly steps: readonly number[];
 }
 
-/**
- * A picture. The first answer comes when coarse data cover the whole picture, or 100 ms after the request; the last has `done` equal
- * to `total`.
- */
+/** A picture. The first answer comes 100 ms after the request; the last has `done` equal to `total`. */
 export interface FrameAnswer {
   readonly kind: "frame";
-  /**
-   * One byte per pixel, from the top left: {@link MISSING}, {@link BELOW}, {@link FIRST} to {@link LAST}, {@link ABOVE} or
-   * {@link UNREAD}. Transferred.
-   */
+  /** One byte per pixel, from the top left: {@link MISSING}, {@link BELOW}, {@link FIRST} to {@link LAST}, {@link ABOVE} or {@link UNREAD}. */
   readonly pixels: Uint8Array<ArrayBuffer>;
   readonly width: number;
   readonly height: number;
@@ -148,7 +122,7 @@ export interface FrameAnswer {
   readonly total: number;
   /** 0 for the variable itself, else the level of the overviews that is shown. */
   readonly level: number;
-  /** Cells in the picture, and those that are missing, as far as they are read. */
+  /** Cells in the picture, and missing ones among them, as far as they are read. */
   readonly cells: number;
   readonly missing: number;
 }
@@ -180,12 +154,12 @@ export interface ValueRangeRequest {
 export interface RangeAnswer {
   readonly kind: "range";
   /** Undefined if all values are missing. */
-  readonly range: { readonly low: number; readonly high: number; readonly isDiverging: boolean } | undefined;
+  readonly range: ValueRange | undefined;
   readonly least: number;
   readonly greatest: number;
   /** Values per bin; bins of equal width from `least` to `greatest`. */
   readonly bins: readonly number[];
-  /** Values of the sample, and those of them that are missing. */
+  /** Values of the sample, and missing ones among them. */
   readonly count: number;
   readonly missing: number;
 }
@@ -201,12 +175,11 @@ export interface ProbeRequest {
   readonly inCells: boolean;
 }
 
-/** A cell and its value. */
+/** A cell with its centre, and its value. */
 export interface ProbeAnswer {
   readonly kind: "value";
   /** Index per axis of the variable; undefined outside of the grid. */
   readonly cell: readonly number[] | undefined;
-  /** Centre of the cell. */
   readonly x: number;
   readonly y: number;
   /** Unpacked; undefined if the cell is missing, or outside of the grid. */
@@ -238,10 +211,9 @@ export interface TextRequest {
   readonly maxCount: number;
 }
 
-/** Values of a variable as texts. */
+/** Values of a variable as texts, in C order. */
 export interface TextAnswer {
   readonly kind: "text";
-  /** At most as many as were asked for, in C order. */
   readonly texts: readonly string[];
   /** Values that the variable has. */
   readonly length: number;
@@ -264,10 +236,11 @@ export interface TooMuchAnswer {
 /** Answers a request that failed. A chunk that is absent is missing data and no failure. */
 export interface FailedAnswer {
   readonly kind: "failed";
-  /** What failed, as a sentence for people. */
+  /** What failed, for people. */
   readonly sentence: string;
   /** `X-Request-Id` of the server's answer, if there was one. */
   readonly requestId: string | undefined;
+  /** Whether another attempt may succeed. */
   readonly mayRetry: boolean;
 }
 
@@ -365,6 +338,11 @@ export function isOnGrid(
   return curvilinear !== undefined && !inCells && x === plane?.x && y === plane.y;
 }
 
+/** Returns the axes of a variable that are none of its picture. */
+export function otherAxes({ dims }: VariableDescription, axes: PictureAxes | undefined): number[] {
+  return dims.map((_, axis) => axis).filter((axis) => axis !== axes?.x && axis !== axes?.y);
+}
+
 /** Everything that the explorer's address holds: a link shows the same. What is undefined is chosen by rule. */
 export interface View {
   readonly variable: string | undefined;
@@ -404,21 +382,16 @@ export interface Probe {
   readonly plot: "series" | "histogram";
 }
 
+const NO_CHOICE = { isReversed: false, isLog: false, isSymmetric: false, isLocked: false };
+
 /** View of an address that says nothing. */
 export const EMPTY_VIEW: View = Object.freeze({
   variable: undefined,
   x: undefined,
   y: undefined,
-  at: Object.freeze({}),
+  at: {},
   box: undefined,
   asImage: false,
-  colour: Object.freeze({
-    scale: undefined,
-    isReversed: false,
-    isLog: false,
-    range: undefined,
-    isSymmetric: false,
-    isLocked: false,
-  }),
+  colour: { scale: undefined, range: undefined, ...NO_CHOICE },
   probe: undefined,
 });

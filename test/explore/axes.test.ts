@@ -336,18 +336,6 @@ t.test("ticks are at round years, months, days and hours", async (t) => {
   ]);
 });
 
-t.test("each calendar has its own months", async (t) => {
-  t.strictSame(dateLabels("2001-02-27", "2001-03-02", 5, "360_day"), [
-    "Feb 27\n2001",
-    "Feb 28",
-    "Feb 29",
-    "Feb 30",
-    "Mar 1",
-    "Mar 2",
-  ]);
-  t.strictSame(dateLabels("2004-02-28", "2004-03-02", 3, "noleap"), ["Feb 28\n2004", "Mar 1", "Mar 2"]);
-});
-
 t.test("ISO dates of every calendar become days that differ as the numbers do", async (t) => {
   fc.assert(
     fc.property(

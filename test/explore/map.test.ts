@@ -123,6 +123,14 @@ t.test(
   async (t) => {
     t.strictSame([1, 2, 253, 254].map(tableIndexOf), [0, 0, 255, 255]);
     t.equal(tableIndexOf(128), 128);
+    t.strictSame(
+      [2, 253].map((byte) => valueOfByte(byte, 240, 300)),
+      [240, 300],
+    );
+    t.strictSame([" #ff8001", "#fff"].map(parseColour), [
+      [255, 128, 1, 255],
+      [255, 255, 255, 255],
+    ]);
     const { colours, contents } = paint([1, 2, 253, 254], 4);
     const table = colourTable("viridis");
     t.strictSame(colours[1], [...table.subarray(0, 3), 255]);
@@ -149,18 +157,6 @@ t.test(
     t.equal(paint([0], 1, { ...ALL, left: 1 }).contents.hasMissing, false);
   },
 );
-
-t.test("a byte stands for the middle of its values", async (t) => {
-  t.strictSame(
-    [2, 253].map((byte) => valueOfByte(byte, 240, 300)),
-    [240, 300],
-  );
-});
-
-t.test("colours of style sheets are read", async (t) => {
-  t.strictSame(parseColour(" #ff8001"), [255, 128, 1, 255]);
-  t.strictSame(parseColour("#fff"), [255, 255, 255, 255]);
-});
 
 const GLOBE: MapPlane = {
   x: { low: -0.5, high: 359.5, wraps: true, isReversed: false, cell: 1 },

@@ -8,7 +8,6 @@ import {
   plotValues,
   type SeriesPlace,
   seriesSummary,
-  textWithUnits,
   zoomedAbout,
 } from "../../src/explore/page/plot/plot-axis.js";
 import { alongOf, histogramShown, PlotModel, seriesShown } from "../../src/explore/page/plot/plot-model.js";
@@ -296,13 +295,6 @@ t.test("a place on a curvilinear grid has its latitude and longitude", async (t)
   );
 });
 
-t.test("values are written with the digits of their type", async (t) => {
-  const float = variableOf("<f4", { units: "K" });
-  t.equal(textWithUnits(Math.fround(0.1), float), "0.1 K");
-  t.equal(textWithUnits(null, float), "missing");
-  t.equal(textWithUnits(3.5, variableOf("<f8", { units: "days since 2000-01-01" })), "2000-01-04T12:00:00");
-});
-
 t.test("a summary says how many values there are, from least to greatest", async (t) => {
   const variable = variableOf("<f4", { units: "K" });
   t.equal(seriesSummary(variable, [3.25, null, 1, 1234.5678]), "4 values from 1 K to 1234.6 K, 1 missing");
@@ -322,25 +314,6 @@ t.test("a histogram is saved with the bounds of its bins", async (t) => {
   t.equal(
     histogramCsv(variableOf("<f4", { units: "K" }), found),
     "air from [K],air to [K],count\r\n0,0.1,4\r\n0.1,0.2,0\r\n0.2,0.3,1\r\n",
-  );
-});
-
-t.test("a header has units, and missing values are empty", async (t) => {
-  const text = csvText(
-    [
-      { name: "time", values: ["2013-01-01T00:00:00", "2013-01-01T06:00:00", "NaT"] },
-      {
-        name: "air",
-        units: "degK",
-        values: Float64Array.of(281.3, Number.NaN, -0.5),
-      },
-      { name: "lat", units: "degrees_north", values: { constant: "40" } },
-    ],
-    3,
-  );
-  t.equal(
-    text,
-    "time,air [degK],lat [degrees_north]\r\n2013-01-01T00:00:00,281.3,40\r\n2013-01-01T06:00:00,,40\r\nNaT,-0.5,40\r\n",
   );
 });
 

@@ -1,27 +1,15 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
 import t from "tap";
 import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/module-version.js";
+import { openBrowser } from "../support/clients/browser-page.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { fakeContext } from "../support/datasets/fake-context.js";
 import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
 import { airTemperature, climateTree, samplePreviews } from "../support/datasets/sample-datasets.js";
+import { watchPage } from "../support/explore/explorer-browser.js";
 import { serveRoutes } from "../support/servers/serve-routes.js";
-
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 
 const PAGES = [
   "/",
@@ -54,24 +42,19 @@ t.test("pages in a browser", { skip: clientMissing("chromium") }, async (t) => {
   for (const plugin of [datasetInfo, moduleVersion]) routes.push(...(await plugin.routes(context)));
   const { url } = await serveRoutes(t, routes, { rootPath: "/some/prefix" });
 
-  const profile = await mkdtemp(join(tmpdir(), "zpublish-chromium-"));
-  t.teardown(() => rm(profile, { recursive: true, force: true }));
-
-  async function open(options: { readonly dark?: boolean; readonly width: number }): Promise<BrowserContext> {
-    return chromium.launchPersistentContext(join(profile, `${options.width}-${options.dark}`), {
-      executablePath: "/usr/bin/chromium",
-      args: FLAGS,
-      colorScheme: options.dark ? "dark" : "light",
-      viewport: { width: options.width, height: 800 },
-    });
+  const browser = await openBrowser(t);
+  async function open(width: number, colorScheme: "light" | "dark" = "light") {
+    const context = await browser.newContext({ colorScheme, viewport: { width, height: 800 } });
+    const page = await context.newPage();
+    return { page, problems: watchPage(page, url) };
   }
 
-  for (const options of [{ width: 360 }, { width: 1200, dark: true }]) {
-    await t.test(`${options.width} pixels wide, ${options.dark ? "dark" : "light"}`, async (t) => {
-      const browser = await open(options);
-      t.teardown(() => browser.close());
-      const page = await browser.newPage();
-      const problems = watch(page, url);
+  for (const [width, colours] of [
+    [360, "light"],
+    [1200, "dark"],
+  ] as const) {
+    await t.test(`${width} pixels wide, ${colours}`, async (t) => {
+      const { page, problems } = await open(width, colours);
       for (const path of PAGES) {
         await page.goto(url + path);
         await page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true");
@@ -84,9 +67,7 @@ t.test("pages in a browser", { skip: clientMissing("chromium") }, async (t) => {
   }
 
   await t.test("links lead to pages, behind a path prefix too", async (t) => {
-    const browser = await open({ width: 1201 });
-    t.teardown(() => browser.close());
-    const page = await browser.newPage();
+    const { page } = await open(1200);
     await page.goto(`${url}/datasets/climate/groups//model%20b/fine`);
     await page.getByRole("link", { name: "model b" }).click();
     t.match(await page.title(), "climate /model b");
@@ -99,10 +80,7 @@ t.test("pages in a browser", { skip: clientMissing("chromium") }, async (t) => {
   });
 
   await t.test("the API can be tried at /docs, behind a path prefix too", async (t) => {
-    const browser = await open({ width: 1202 });
-    t.teardown(() => browser.close());
-    const page = await browser.newPage();
-    const problems = watch(page, url);
+    const { page, problems } = await open(1200);
     await page.goto(`${url}/docs`);
     await page.locator("#operations-datasets-get_datasets").getByRole("button").first().click();
     await page.getByRole("button", { name: "Try it out" }).click();
@@ -115,20 +93,6 @@ t.test("pages in a browser", { skip: clientMissing("chromium") }, async (t) => {
     t.strictSame(problems, []);
   });
 });
-
-/** Collects errors of a page, and its requests to other hosts. */
-function watch(page: Page, serviceUrl: string): string[] {
-  const problems: string[] = [];
-  page.on("console", (message) => {
-    if (message.type() === "error") problems.push(message.text());
-  });
-  page.on("pageerror", (error) => problems.push(error.message));
-  page.on("request", (request) => {
-    if (!request.url().startsWith(serviceUrl) && !/^(data|blob):/.test(request.url()))
-      problems.push(request.url());
-  });
-  return problems;
-}
 
 const OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
 

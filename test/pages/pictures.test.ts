@@ -81,39 +81,16 @@ t.test("a plane of up to 16 chunks is shown whole", async (t) => {
 });
 
 t.test("of a larger plane as many chunks about its centre as may be read", async (t) => {
-  const cases: [shape: number[], chunks: number[], box: number[], position: number[]][] = [
-    [
-      [100, 100],
-      [10, 10],
-      [40, 40],
-      [1, 1],
-    ],
-    [
-      [1000, 20],
-      [10, 20],
-      [160, 20],
-      [3, 0],
-    ],
-    [
-      [30, 3000],
-      [10, 10],
-      [30, 50],
-      [0, 30],
-    ],
-    [
-      [10_000, 10_000],
-      [4096, 4096],
-      [4096, 8192],
-      [1, 0],
-    ],
-    [
-      [100, 100, 5],
-      [10, 10, 5],
-      [40, 40, 1],
-      [1, 1, 0],
-    ],
-  ];
-  for (const [shape, chunks, boxShape, position] of cases) {
+  const cases = `
+100,100      10,10     40,40     1,1
+1000,20      10,20     160,20    3,0
+30,3000      10,10     30,50     0,30
+10000,10000  4096,4096 4096,8192 1,0
+100,100,5    10,10,5   40,40,1   1,1,0`;
+  for (const line of cases.trim().split("\n")) {
+    const [shape = [], chunks, boxShape, position] = line
+      .split(/ +/)
+      .map((list) => list.split(",").map(Number));
     const dims = ["y", "x", "band"].slice(0, shape.length);
     t.match(
       chosen(snapshotOf(array("v", dims, shape, chunks))),

@@ -1,5 +1,6 @@
 import { computed } from "@preact/signals-core";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { otherAxes } from "../protocol.js";
 import { stepText } from "./axis-ticks.js";
 import { CategoryLegend } from "./colour/category-legend.js";
 import { ColourBar } from "./colour/colour-bar.js";
@@ -11,7 +12,6 @@ import { useValue } from "./hooks.js";
 import { MapView } from "./map/map-view.js";
 import type { ExploreModel } from "./model.js";
 import { PlotView } from "./plot/plot-view.js";
-import { otherAxes } from "./resolve-view.js";
 import { CodePanel } from "./save/code-panel.js";
 import { SavePanel } from "./save/save-panel.js";
 import { announcementOf, type StatusMessage, statusOf } from "./status-text.js";

@@ -1,12 +1,10 @@
-import { effect } from "@preact/signals-core";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { AxisDescription, AxisValues } from "../protocol.js";
-import { axisTicks, count, stepText } from "./axis-ticks.js";
+import { type AxisDescription, type AxisValues, otherAxes } from "../protocol.js";
+import { axisTicks, count, stepText, type Tick } from "./axis-ticks.js";
 import { Check, IconButton } from "./controls.js";
 import { useValue } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
 import { PLAY_RATES } from "./playback.js";
-import { otherAxes } from "./resolve-view.js";
 
 const MAX_COUNT = 9;
 const DISTANCE = 56;
@@ -28,8 +26,8 @@ function SliderTicks({ axis, values }: { readonly axis: AxisDescription; readonl
   const ticks = useMemo(() => sliderTicks(axis, values, count), [axis, values, count]);
   return (
     <div class="ticks" aria-hidden="true" ref={element}>
-      {ticks.map(({ index, label }) => (
-        <span key={index} style={placeAt(index / (axis.length - 1))}>
+      {ticks.map(({ value, label }) => (
+        <span key={value} style={placeAt(value / (axis.length - 1))}>
           {label}
         </span>
       ))}
@@ -43,24 +41,15 @@ function placeAt(position: number) {
   return { left: `${position * 100}%`, transform: `translateX(-${shift}%)` };
 }
 
-function sliderTicks(
-  axis: AxisDescription,
-  values: AxisValues,
-  maxCount: number,
-): { readonly index: number; readonly label: string }[] {
+function sliderTicks(axis: AxisDescription, values: AxisValues, maxCount: number): readonly Tick[] {
   const { length } = axis;
   if (length < 2) return [];
   const { texts, numbers } = values;
-  if (texts !== undefined || numbers === undefined) {
-    const byIndex = { ...values, numbers: undefined };
-    return axisTicks(axis, byIndex, 0, length - 1, maxCount).map(({ value, label }) => ({
-      index: value,
-      label,
-    }));
-  }
+  if (texts !== undefined || numbers === undefined)
+    return axisTicks(axis, { ...values, numbers: undefined }, 0, length - 1, maxCount);
   const step = Math.max(1, Math.ceil(length / maxCount));
   return Array.from({ length: Math.ceil(length / step) }, (_, index) => ({
-    index: index * step,
+    value: index * step,
     label: String(Number(numbers[index * step]?.toPrecision(4))),
   }));
 }
@@ -88,15 +77,14 @@ export function DimensionControls({ model }: { readonly model: ExploreModel }) {
   );
 }
 
-interface DimensionProps {
+function Dimension(props: {
   readonly model: ExploreModel;
   readonly index: number;
   readonly axis: AxisDescription;
   readonly values: AxisValues;
   readonly step: number;
-}
-
-function Dimension({ model, index, axis, values, step }: DimensionProps) {
+}) {
+  const { model, index, axis, values, step } = props;
   const isPlaying = useValue(model.playback.axis) === index;
   const { dim, length } = axis;
   const last = length - 1;
@@ -167,23 +155,11 @@ function PlayRate({ model }: { readonly model: ExploreModel }) {
 }
 
 /** Shows on the track which steps can be seen without reading. */
-function CachedTrack(props: {
-  readonly model: ExploreModel;
-  readonly index: number;
-  readonly length: number;
-}) {
-  const { model, index, length } = props;
+function CachedTrack({ model, index, length }: { model: ExploreModel; index: number; length: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  useEffect(
-    () =>
-      effect(() => {
-        const element = canvas.current;
-        const cached =
-          model.playback.cachedAxis.value === index ? model.playback.cached.value : new Set<number>();
-        if (element !== null) drawCached(element, cached, length);
-      }),
-    [model, index, length],
-  );
+  const isFollowed = useValue(model.playback.cachedAxis) === index;
+  const cached = useValue(model.playback.cached);
+  useEffect(() => drawCached(canvas.current!, isFollowed ? cached : new Set(), length));
   return <canvas class="cached" ref={canvas} width={600} height={1} data-of={index} />;
 }
 

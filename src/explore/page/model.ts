@@ -5,6 +5,7 @@ import {
   EMPTY_VIEW,
   type FailedAnswer,
   isOnGrid,
+  otherAxes,
   type Probe,
   type TooMuchAnswer,
   type VariableDescription,
@@ -17,14 +18,7 @@ import type { PictureContents } from "./map/frame-painter.js";
 import { PictureLoader, type PictureRequest } from "./map/picture-loader.js";
 import { ProbeModel } from "./map/probe-model.js";
 import { Playback } from "./playback.js";
-import {
-  CoordinateLoader,
-  chosenVariable,
-  isOnSameGrid,
-  mapPlaneOf,
-  otherAxes,
-  resolveView,
-} from "./resolve-view.js";
+import { CoordinateLoader, chosenVariable, isOnSameGrid, mapPlaneOf, resolveView } from "./resolve-view.js";
 import { failureOf, type WorkerClient } from "./worker-client.js";
 
 /** What the page is about, by the attributes of its root element. */

@@ -16,13 +16,10 @@ interface PlaybackInputs {
 /** Steps per second that can be chosen. */
 export const PLAY_RATES: readonly number[] = [1, 2, 5, 10, 20, 30];
 
+/** Steps that are read ahead besides those of one second. */
 const LEAST_AHEAD = 4;
-const MOST_AHEAD = 40;
 
-/**
- * Returns the step that follows while playing: one further, or as many as were due while a picture was not ready, if that one is
- * cached. After the last step comes the first.
- */
+/** Returns the step that follows: one further, or as many as were due, if that one is cached. After the last step comes the first. */
 function nextStep(step: number, due: number, length: number, isCached: (step: number) => boolean): number {
   for (let skip = Math.min(due, length - 1); skip > 1; skip--) {
     if (isCached((step + skip) % length)) return (step + skip) % length;
@@ -42,9 +39,6 @@ export class Playback {
   #timer: ReturnType<typeof setInterval> | undefined;
   #due = 0;
   #cachedKey = "";
-  /** Milliseconds that a picture takes, as last seen. */
-  #latency = 200;
-  #askedAt = 0;
 
   constructor(inputs: PlaybackInputs) {
     this.#inputs = inputs;
@@ -118,7 +112,6 @@ export class Playback {
     const length = this.#inputs.lengthOf(axis);
     const next = nextStep(step, this.#due, length, (each) => this.cached.peek().has(each));
     this.#due = 0;
-    this.#askedAt = performance.now();
     this.#inputs.setStep(axis, next);
     this.#readAhead();
   }
@@ -128,9 +121,8 @@ export class Playback {
     const request = this.#inputs.request.peek();
     if (axis === undefined || request === undefined) return;
     const length = this.#inputs.lengthOf(axis);
-    const count = Math.ceil((this.#latency / 1000) * this.rate.peek()) + LEAST_AHEAD;
     const steps = Array.from(
-      { length: Math.min(count, MOST_AHEAD, length - 1) },
+      { length: Math.min(this.rate.peek() + LEAST_AHEAD, length - 1) },
       (_, index) => (request.selection.at[axis]! + 1 + index) % length,
     ).filter((step) => !this.cached.peek().has(step));
     if (steps.length === 0) return;
@@ -142,11 +134,7 @@ export class Playback {
 
   #noteShown(request: PictureRequest): void {
     const axis = this.cachedAxis.peek();
-    if (axis === undefined) return;
-    if (this.#keyOf(request, axis) !== this.#cachedKey) return;
-    if (!this.cached.peek().has(request.selection.at[axis]!) && this.#askedAt > 0) {
-      this.#latency = performance.now() - this.#askedAt;
-    }
+    if (axis === undefined || this.#keyOf(request, axis) !== this.#cachedKey) return;
     this.#note([request.selection.at[axis]!]);
   }
 

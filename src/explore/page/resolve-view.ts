@@ -173,11 +173,6 @@ export function isOnSameGrid(
   return grid !== undefined && grid === gridOf(other);
 }
 
-/** Returns the axes of a variable that are none of its picture. */
-export function otherAxes({ dims }: VariableDescription, axes: PictureAxes | undefined): number[] {
-  return dims.map((_, axis) => axis).filter((axis) => axis !== axes?.x && axis !== axes?.y);
-}
-
 function wordsOf(position: Position): string {
   if (position === "last") return "its end";
   return "index" in position ? `index ${position.index}` : `“${position.value}”`;

@@ -1,6 +1,6 @@
+import { otherAxes } from "../protocol.js";
 import { count, stepText } from "./axis-ticks.js";
 import type { ExploreModel } from "./model.js";
-import { otherAxes } from "./resolve-view.js";
 
 /** A sentence for people, and what they can do about it. */
 export interface StatusMessage {

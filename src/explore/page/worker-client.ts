@@ -8,42 +8,40 @@ export interface WorkerPort {
   addEventListener(type: "error", listener: (event: { readonly message: string }) => void): void;
 }
 
-/** Kinds of the answers to each kind of request, failures aside. */
+/** Kinds of the answers to each kind of request, failures aside, unless it has the request's own kind. */
 interface AnswerKinds {
   readonly open: "opened";
-  readonly axis: "axis";
   readonly show: "frame" | "too-much";
   readonly ahead: "cached";
-  readonly range: "range";
   readonly probe: "value";
   readonly series: "series" | "too-much";
-  readonly text: "text";
 }
 
-type RequestKind = keyof AnswerKinds;
+type RequestKind = Exclude<WorkerRequest["kind"], "cancel">;
 
 /** A request before it has its number. */
 export type RequestOf<K extends RequestKind> = Omit<Extract<WorkerRequest, { kind: K }>, "id">;
 
 /** An answer to a request of this kind, unless it failed. */
-export type AnswerOf<K extends RequestKind> = Extract<ExploreAnswer, { kind: AnswerKinds[K] }>;
+export type AnswerOf<K extends RequestKind> = Extract<
+  ExploreAnswer,
+  { kind: K extends keyof AnswerKinds ? AnswerKinds[K] : K }
+>;
 
 /** A failure that the worker reported. The message is a sentence for people. */
 export class ReadError extends Error {
-  readonly requestId: string | undefined;
-  readonly mayRetry: boolean;
+  readonly answer: FailedAnswer;
 
-  constructor({ sentence, requestId, mayRetry }: FailedAnswer) {
-    super(sentence);
-    this.requestId = requestId;
-    this.mayRetry = mayRetry;
+  constructor(answer: FailedAnswer) {
+    super(answer.sentence);
+    this.answer = answer;
   }
 }
 
 /** Returns a failure as the worker reports it. */
 export function failureOf(error: unknown): FailedAnswer {
-  const { requestId, mayRetry = false }: Partial<ReadError> = error instanceof ReadError ? error : {};
-  return { kind: "failed", sentence: messageOf(error), requestId, mayRetry };
+  if (error instanceof ReadError) return error.answer;
+  return { kind: "failed", sentence: messageOf(error), requestId: undefined, mayRetry: false };
 }
 
 interface Pending {
@@ -96,7 +94,7 @@ export class WorkerClient {
   ): Promise<AnswerOf<K>> {
     return new Promise((resolve, reject) => {
       this.send<K>(request, (answer) => {
-        if (isFailed(answer)) reject(new ReadError(answer));
+        if (answer.kind === "failed") reject(new ReadError(answer as FailedAnswer));
         else resolve(answer as AnswerOf<K>);
       });
     });
@@ -117,10 +115,6 @@ export class WorkerClient {
       listener({ id, kind: "failed", sentence, requestId: undefined, mayRetry: false });
     }
   }
-}
-
-function isFailed(answer: { readonly kind: string }): answer is FailedAnswer {
-  return answer.kind === "failed";
 }
 
 function isLast(answer: ExploreAnswer): boolean {

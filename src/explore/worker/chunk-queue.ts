@@ -1,4 +1,5 @@
 import { messageOf } from "../../errors.js";
+import type { FailedAnswer } from "../protocol.js";
 
 /** Order of those who wait for chunks. */
 export const PRIORITY = Object.freeze({ probe: 0, coordinate: 1, picture: 2, range: 3, series: 4, ahead: 5 });
@@ -11,7 +12,7 @@ export interface ChunkJob<T> {
 
 /** Something that waits for chunks: a picture, a series. */
 export interface ChunkOwner<T> {
-  /** In the order in which they are read. Those that are cached already are not told of. */
+  /** In the order in which they are read. The owner is not told of chunks that are cached already. */
   readonly jobs: readonly ChunkJob<T>[];
   /** Owners with smaller numbers are served first. */
   readonly priority: number;
@@ -32,8 +33,8 @@ interface Wants<T> {
 }
 
 /**
- * Reads chunks, a few at a time, and keeps decoded ones: the least recently used are forgotten first. Requests that no owner wants
- * any more are cancelled; those that another one wants as well go on.
+ * Reads chunks, a few at a time, and keeps decoded ones: the least recently used are forgotten first. A request is cancelled once no
+ * owner wants it any more.
  */
 export class ChunkQueue<T> {
   readonly #limits: QueueLimits;
@@ -46,10 +47,6 @@ export class ChunkQueue<T> {
   constructor(limits: QueueLimits, byteLengthOf: (chunk: T) => number) {
     this.#limits = limits;
     this.#byteLengthOf = byteLengthOf;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
   }
 
   get maxBytes(): number {
@@ -95,30 +92,21 @@ export class ChunkQueue<T> {
     if (found !== undefined) return Promise.resolve(found.chunk);
     return new Promise<T>((resolve, reject) => {
       signal?.throwIfAborted();
-      const cancel = () => {
+      const end = (settle: () => void) => {
+        signal?.removeEventListener("abort", cancel);
         this.release(owner);
-        reject(signal?.reason);
+        settle();
       };
+      const cancel = () => end(() => reject(signal?.reason));
       const owner: ChunkOwner<T> = {
         jobs: [job],
         priority,
-        onRead: (_key, chunk) => {
-          this.#forget(owner, cancel, signal);
-          resolve(chunk);
-        },
-        onFailed: (_key, error) => {
-          this.#forget(owner, cancel, signal);
-          reject(error);
-        },
+        onRead: (_key, chunk) => end(() => resolve(chunk)),
+        onFailed: (_key, error) => end(() => reject(error)),
       };
       signal?.addEventListener("abort", cancel);
       this.want(owner);
     });
-  }
-
-  #forget(owner: ChunkOwner<T>, cancel: () => void, signal: AbortSignal | undefined): void {
-    signal?.removeEventListener("abort", cancel);
-    this.#wants = this.#wants.filter((wants) => wants.owner !== owner);
   }
 
   #cancelUnwanted(): void {
@@ -182,13 +170,9 @@ export class ReadFailure extends Error {
 
   constructor(
     sentence: string,
-    options: {
-      readonly requestId?: string | undefined;
-      readonly mayRetry?: boolean;
-      readonly cause?: unknown;
-    } = {},
+    options: ErrorOptions & Partial<Pick<FailedAnswer, "requestId" | "mayRetry">> = {},
   ) {
-    super(sentence, { cause: options.cause });
+    super(sentence, options);
     this.requestId = options.requestId;
     this.mayRetry = options.mayRetry ?? false;
   }
@@ -218,9 +202,11 @@ export async function fetchBytes(
   let response: Response;
   try {
     // Bytes, not the URL of another server, which the page's policy would not let in.
-    const headers: Record<string, string> = { prefer: "respond-direct" };
-    if (token !== undefined) headers.authorization = `Bearer ${token}`;
-    response = await fetch(url, { headers, ...(signal === undefined ? {} : { signal }) });
+    const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    response = await fetch(url, {
+      headers: { prefer: "respond-direct", ...authorization },
+      signal: signal ?? null,
+    });
     if (response.ok) return new Uint8Array(await response.arrayBuffer());
   } catch (cause) {
     signal?.throwIfAborted();
@@ -237,10 +223,11 @@ export async function fetchBytes(
     throw new ReadFailure(`${sentenceCase(what)} is not there any more: ${answer.detail}.`);
   }
   const requestId = response.headers.get("x-request-id") ?? answer.id;
+  const detail = answer.detail === undefined ? "" : `, "${answer.detail}"`;
   const reason =
     response.status === 401
       ? "the server asks for a token"
-      : `the server answers ${response.status}${answer.detail === undefined ? "" : `, "${answer.detail}"`}`;
+      : `the server answers ${response.status}${detail}`;
   const request = requestId === undefined ? "" : ` (request ${requestId})`;
   throw new ReadFailure(`${sentenceCase(what)} could not be read: ${reason}${request}.`, {
     requestId,
@@ -250,17 +237,12 @@ export async function fetchBytes(
 
 /** Reads what the server says of an error; nothing if another one answered. */
 async function detailOf(response: Response): Promise<{ detail?: string; id?: string }> {
-  try {
-    const body: unknown = await response.json();
-    if (typeof body !== "object" || body === null) return {};
-    const { detail, id } = body as { detail?: unknown; id?: unknown };
-    return {
-      ...(typeof detail === "string" ? { detail } : {}),
-      ...(typeof id === "string" ? { id } : {}),
-    };
-  } catch {
-    return {};
-  }
+  const body: unknown = await response.json().catch(() => undefined);
+  const { detail, id } = (body ?? {}) as { detail?: unknown; id?: unknown };
+  return {
+    ...(typeof detail === "string" ? { detail } : {}),
+    ...(typeof id === "string" ? { id } : {}),
+  };
 }
 
 function sentenceCase(text: string): string {

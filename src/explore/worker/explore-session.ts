@@ -3,7 +3,6 @@ import type {
   AheadRequest,
   CancelRequest,
   ExploreAnswer,
-  OpenRequest,
   SeriesRequest,
   ShowRequest,
   WorkerRequest,
@@ -65,7 +64,7 @@ export class ExploreSession {
   /** Requests that are being answered, by id. */
   readonly #running = new Map<number, AbortController>();
   #opened: Promise<{ readonly session: DatasetSession; readonly axes: AxisReader }> | undefined;
-  #show: { readonly id: number; readonly reading?: PictureReading } | undefined;
+  #show: { readonly id: number; readonly reading: PictureReading | undefined } | undefined;
   /** Ids of requests to read ahead, ascending. */
   #ahead: readonly number[] = [];
 
@@ -100,7 +99,10 @@ export class ExploreSession {
     const { id } = request;
     if (request.kind === "open") {
       this.#endShow();
-      this.#opened = this.#open(request);
+      this.#opened = DatasetSession.open(request, this.#limits).then((session) => ({
+        session,
+        axes: new AxisReader(session),
+      }));
       this.#reply(id, { kind: "opened", dataset: (await this.#opened).session.description });
       return true;
     }
@@ -135,19 +137,12 @@ export class ExploreSession {
     }
   }
 
-  async #open(request: OpenRequest) {
-    const session = await DatasetSession.open(request, this.#limits);
-    return { session, axes: new AxisReader(session) };
-  }
-
-  /** Notes which picture is asked for: the one before is still read until the new one is planned. */
+  /** Notes which picture is asked for. The one before is read until the new one is planned. */
   #begin(id: number): void {
-    const former = this.#show;
-    if (former !== undefined) {
-      former.reading?.stop();
-      this.#running.delete(former.id);
-    }
-    this.#show = { id, ...(former?.reading === undefined ? {} : { reading: former.reading }) };
+    const { reading, id: former = id } = this.#show ?? {};
+    reading?.stop();
+    if (former !== id) this.#running.delete(former);
+    this.#show = { id, reading };
   }
 
   async #showPicture(
@@ -223,13 +218,10 @@ export class ExploreSession {
   }
 
   #fail(id: number, error: unknown): void {
-    const isKnown = error instanceof ReadFailure;
-    this.#reply(id, {
-      kind: "failed",
-      sentence: isKnown ? error.message : `Something went wrong: ${messageOf(error)}.`,
-      requestId: isKnown ? error.requestId : undefined,
-      mayRetry: isKnown && error.mayRetry,
-    });
+    const failure =
+      error instanceof ReadFailure ? error : new ReadFailure(`Something went wrong: ${messageOf(error)}.`);
+    const { message: sentence, requestId, mayRetry } = failure;
+    this.#reply(id, { kind: "failed", sentence, requestId, mayRetry });
     this.#running.delete(id);
   }
 }

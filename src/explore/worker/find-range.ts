@@ -1,7 +1,13 @@
 import type { Packing } from "../../cf/packing.js";
 import { chooseRange } from "../../colour/value-range.js";
-import type { PictureAxes, RangeAnswer, ValueRangeRequest, VariableDescription } from "../protocol.js";
-import { chunkOfCell, costOf, type Resolution, resolutionsOf } from "./array-reader.js";
+import {
+  otherAxes,
+  type PictureAxes,
+  type RangeAnswer,
+  type ValueRangeRequest,
+  type VariableDescription,
+} from "../protocol.js";
+import { costOf, type Resolution, resolutionsOf } from "./array-reader.js";
 import { PRIORITY } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
@@ -31,75 +37,48 @@ export async function findRange(
   return describeSample(sample, request.percentiles);
 }
 
-interface Sample {
-  readonly values: readonly number[];
-  readonly missing: number;
-}
-
 /** Reads some chunks: of several steps, spread over the plane. */
 async function sampleOfVariable(
   session: DatasetSession,
   variable: VariableDescription,
   { selection, axes }: ValueRangeRequest,
   signal: AbortSignal,
-): Promise<Sample> {
+): Promise<Collected> {
   const resolution = resolutionsOf(variable).at(-1)!;
-  const places = new Map(
-    sampledCells(variable, resolution, selection.at, axes).map((cell) => {
-      const coords = chunkOfCell(resolution, cell);
-      return [coords.join("."), coords] as const;
-    }),
-  );
-  const { chunkShape } = resolution;
+  const { chunkShape, shape } = resolution;
   const chunkBytes = costOf(1, chunkShape, variable.dataType.itemSize).bytes;
   const count = Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes)));
-  const chosen = spread([...places.values()], count);
+  const chosen = spread(sampledChunks(variable, resolution, selection.at, axes), count);
   const read = (coords: readonly number[]) => session.readChunk(resolution, coords, PRIORITY.range, signal);
   const chunks = await readable(chosen.map(read), signal);
   const { packing, strides } = session.documentOf(resolution);
   const collected = new Collected(packing);
-  chunks.forEach(({ chunk, index }) => {
+  for (const { chunk, index } of chunks) {
     // What lies behind the array's end is padding.
     const lengths = chunkShape.map((length, axis) =>
-      Math.min(length, resolution.shape[axis]! - chosen[index]![axis]! * length),
+      Math.min(length, shape[axis]! - chosen[index]![axis]! * length),
     );
     collected.addBox(chunk, lengths, strides);
-  });
+  }
   return collected;
 }
 
-/** Returns one cell of every chunk that may be sampled. */
-function sampledCells(
+/** Returns the chunks that may be sampled: some of the plane, at several steps of time, else of the first other axis. */
+function sampledChunks(
   variable: VariableDescription,
-  { factors, chunkShape, shape }: Resolution,
+  { chunkShape, shape }: Resolution,
   at: readonly number[],
   axes: PictureAxes | undefined,
 ): number[][] {
-  const shown = axes === undefined ? variable.dims.map((_, axis) => axis) : [axes.y, axes.x];
-  const others = variable.dims.map((_, axis) => axis).filter((axis) => !shown.includes(axis));
+  const others = axes === undefined ? [] : otherAxes(variable, axes);
   const stepped =
-    others.find((axis) => variable.axes[axis]?.role === "T") ??
-    others.find((axis) => variable.shape[axis]! > 1);
-  const choices = variable.shape.map((length, axis) => {
-    if (shown.includes(axis)) {
-      const perChunk = chunkShape[axis]! * factors[axis]!;
-      const chunks = Math.ceil(shape[axis]! / chunkShape[axis]!);
-      return spread(
-        Array.from({ length: chunks }, (_, chunk) => chunk * perChunk),
-        shown.length === 1 ? MAX_CHUNKS : 3,
-      );
-    }
+    others.find((axis) => variable.axes[axis]?.role === "T") ?? others.find((axis) => shape[axis]! > 1);
+  const choices = shape.map((length, axis) => {
+    const chunks = Math.ceil(length / chunkShape[axis]!);
+    if (!others.includes(axis)) return spread([...Array(chunks).keys()], shape.length === 1 ? MAX_CHUNKS : 3);
+    const steps = axis === stepped ? spread([...Array(length).keys()], MAX_STEPS - 1) : [];
     const here = Math.min(at[axis] ?? 0, length - 1);
-    if (axis !== stepped) return [here];
-    return [
-      ...new Set([
-        here,
-        ...spread(
-          Array.from({ length }, (_, step) => step),
-          MAX_STEPS - 1,
-        ),
-      ]),
-    ];
+    return [...new Set([here, ...steps].map((step) => Math.floor(step / chunkShape[axis]!)))];
   });
   return Array.from(indicesOf(choices.map(({ length }) => length)), (picked) =>
     picked.map((index, axis) => choices[axis]![index]!),
@@ -113,7 +92,7 @@ async function sampleOfView(
   { selection, viewport }: ValueRangeRequest,
   pictureAxes: PictureAxes,
   signal: AbortSignal,
-): Promise<Sample> {
+): Promise<Collected> {
   const plan = await planFrame(session, axes, {
     kind: "show",
     selection,
@@ -163,7 +142,8 @@ async function readable(
   return read;
 }
 
-class Collected implements Sample {
+/** Finite values of a sample. */
+class Collected {
   readonly #packing: Packing;
   readonly values: number[] = [];
   missing = 0;
@@ -199,37 +179,26 @@ function stepOf(total: number): number {
   return total <= MAX_VALUES_PER_CHUNK ? 1 : Math.ceil(total / MAX_VALUES_PER_CHUNK) | 1;
 }
 
-function describeSample(sample: Sample, percentiles: readonly [number, number]): RangeAnswer {
-  const { missing } = sample;
-  const values = Float64Array.from(sample.values);
-  const count = values.length + missing;
-  if (values.length === 0)
-    return {
-      kind: "range",
-      range: undefined,
-      least: Number.NaN,
-      greatest: Number.NaN,
-      bins: [],
-      count,
-      missing,
-    };
-  const range = chooseRange(values, percentiles);
-  const [least, greatest] = [values[0]!, values.at(-1)!];
-  const bins = new Array<number>(BINS).fill(0);
+function describeSample(
+  { values: found, missing }: Collected,
+  percentiles: readonly [number, number],
+): RangeAnswer {
+  const values = Float64Array.from(found);
+  const range = values.length === 0 ? undefined : chooseRange(values, percentiles);
+  const { 0: least = Number.NaN, [values.length - 1]: greatest = Number.NaN } = values;
+  const bins = new Array<number>(values.length === 0 ? 0 : BINS).fill(0);
   const width = (greatest - least) / BINS;
   for (const value of values) {
     const bin = width > 0 ? Math.min(BINS - 1, Math.floor((value - least) / width)) : 0;
     bins[bin] = bins[bin]! + 1;
   }
-  return { kind: "range", range, least, greatest, bins, count, missing };
+  return { kind: "range", range, least, greatest, bins, count: values.length + missing, missing };
 }
 
-/** Returns at most `count` items, at equal distances, the first and the last among them. */
+/** Returns at most `count` items, at equal distances, the first and the last among them; one is the middle one. */
 function spread<T>(items: readonly T[], count: number): T[] {
   if (items.length <= count) return [...items];
   if (count === 1) return [items[items.length >> 1]!];
-  return Array.from(
-    { length: count },
-    (_, index) => items[Math.round((index * (items.length - 1)) / (count - 1))]!,
-  );
+  const step = (items.length - 1) / (count - 1);
+  return Array.from({ length: count }, (_, index) => items[Math.round(index * step)]!);
 }

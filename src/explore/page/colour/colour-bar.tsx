@@ -1,7 +1,7 @@
 import { effect } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
 import type { ShownRange } from "../../protocol.js";
-import { numberTicks } from "../axis-ticks.js";
+import { numberTicks, type Tick } from "../axis-ticks.js";
 import { useValue, watchLook } from "../hooks.js";
 import { cssColour } from "../map/frame-painter.js";
 import type { ExploreModel } from "../model.js";
@@ -46,7 +46,6 @@ function drawColourBar(canvas: HTMLCanvasElement, model: ExploreModel, fixed?: B
   const ratio = devicePixelRatio;
   [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
   context.scale(ratio, ratio);
-  const style = getComputedStyle(canvas);
   const domain = fixed ?? domainOf(range);
   const table = model.colours.table.peek();
   const colourAt = (value: number): string => {
@@ -74,7 +73,7 @@ function drawColourBar(canvas: HTMLCanvasElement, model: ExploreModel, fixed?: B
     context.lineTo(x, top + STRIP);
     context.fill();
   }
-  drawLabels(context, model, range, domain, { width, height, begin, end, top, style });
+  drawLabels(context, model, range, domain, top);
   canvas.dataset.range = `${range.low},${range.high}`;
 }
 
@@ -103,22 +102,16 @@ function drawHistogram(
   });
 }
 
-interface BarLayout {
-  readonly width: number;
-  readonly height: number;
-  readonly begin: number;
-  readonly end: number;
-  readonly top: number;
-  readonly style: CSSStyleDeclaration;
-}
-
 function drawLabels(
   context: CanvasRenderingContext2D,
   model: ExploreModel,
   range: ShownRange,
   domain: BarDomain,
-  { width, height, begin, end, top, style }: BarLayout,
+  top: number,
 ): void {
+  const { clientWidth: width, clientHeight: height } = context.canvas;
+  const style = getComputedStyle(context.canvas);
+  const [begin, end] = [domain.positionOf(range.low) * width, domain.positionOf(range.high) * width];
   const units = model.variable.peek()?.units ?? "";
   context.fillStyle = style.color;
   context.font = `12px ${style.fontFamily}`;
@@ -141,7 +134,7 @@ function drawLabels(
   });
 }
 
-function tickTexts(range: ShownRange, count: number): { readonly value: number; readonly label: string }[] {
+function tickTexts(range: ShownRange, count: number): Tick[] {
   if (!range.isLog) return numberTicks(range.low, range.high, count);
   const [first, last] = [Math.ceil(Math.log10(range.low) - 1e-9), Math.floor(Math.log10(range.high) + 1e-9)];
   const step = Math.max(1, Math.ceil((last - first + 1) / count));
@@ -153,16 +146,14 @@ function tickTexts(range: ShownRange, count: number): { readonly value: number; 
   return values.map((value) => ({ value, label: String(Number(value.toPrecision(3))) }));
 }
 
-/** Part of the range by which an arrow key moves an end; ten times as much with the keys Page Up and Page Down. */
-const KEY_STEP = 0.01;
-
+/** Part of the range by which a key moves an end. */
 const KEY_STEPS: Readonly<Record<string, number>> = {
-  ArrowLeft: -KEY_STEP,
-  ArrowDown: -KEY_STEP,
-  ArrowRight: KEY_STEP,
-  ArrowUp: KEY_STEP,
-  PageDown: -10 * KEY_STEP,
-  PageUp: 10 * KEY_STEP,
+  ArrowLeft: -0.01,
+  ArrowDown: -0.01,
+  ArrowRight: 0.01,
+  ArrowUp: 0.01,
+  PageDown: -0.1,
+  PageUp: 0.1,
 };
 
 /** The colour bar: the histogram of the values in their colours, with a handle at each end of the range. */
@@ -172,7 +163,9 @@ export function ColourBar({ model }: { readonly model: ExploreModel }) {
   const range = useValue(model.colours.range);
   const units = useValue(model.variable)?.units ?? "";
   const { hasMissing } = useValue(model.contents);
-  useEffect(() => startBar(canvas.current!, model, () => dragged.current), [model]);
+  // Once an end is dropped, the bar shows the new range from end to end.
+  const draw = () => drawColourBar(canvas.current!, model, dragged.current);
+  useEffect(() => startBar(canvas.current!, model, draw), [model]);
   return (
     <div class="bar">
       <div class="bar-scale">
@@ -183,18 +176,7 @@ export function ColourBar({ model }: { readonly model: ExploreModel }) {
         />
         {range !== undefined &&
           (["low", "high"] as const).map((end) => (
-            <RangeHandle
-              key={end}
-              model={model}
-              end={end}
-              range={range}
-              units={units}
-              dragged={dragged}
-              onDropped={() => {
-                // The bar shows the new range from end to end.
-                if (canvas.current !== null) drawColourBar(canvas.current, model);
-              }}
-            />
+            <RangeHandle key={end} {...{ model, end, range, units, dragged }} onDropped={draw} />
           ))}
       </div>
       {hasMissing && <MissingLegend />}
@@ -203,18 +185,13 @@ export function ColourBar({ model }: { readonly model: ExploreModel }) {
 }
 
 /** Draws the bar whenever something that it shows changes. @returns A function that ends that. */
-function startBar(
-  canvas: HTMLCanvasElement,
-  model: ExploreModel,
-  fixed: () => BarDomain | undefined,
-): () => void {
+function startBar(canvas: HTMLCanvasElement, model: ExploreModel, draw: () => void): () => void {
   let timer: number | undefined;
-  const draw = (): void => {
-    timer = undefined;
-    drawColourBar(canvas, model, fixed());
-  };
   const schedule = (): void => {
-    timer ??= requestAnimationFrame(draw);
+    timer ??= requestAnimationFrame(() => {
+      timer = undefined;
+      draw();
+    });
   };
   const stop = effect(() => {
     void [model.colours.table.value, model.colours.range.value, model.colours.found.value];

@@ -2,6 +2,7 @@ import { computed, effect, type ReadonlySignal, signal, untracked } from "@preac
 import {
   type FailedAnswer,
   INDEX_AXIS,
+  otherAxes,
   type RangeAnswer,
   type TooMuchAnswer,
   type VariableDescription,
@@ -9,7 +10,6 @@ import {
 import { unpackedText } from "../../value-text.js";
 import { count, shortDate, stepText } from "../axis-ticks.js";
 import type { ExploreModel } from "../model.js";
-import { otherAxes } from "../resolve-view.js";
 import { failureOf, type RequestOf } from "../worker-client.js";
 import {
   cellOfPosition,

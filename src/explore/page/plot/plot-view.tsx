@@ -48,7 +48,8 @@ function SeriesProgress({ plot }: { readonly plot: PlotModel }) {
   const { tooMuch, done, total, isReading, failure } = useValue(plot.series);
   const noteOf = (text: string, action: string, onClick: () => void) => (
     <p class="note">
-      {isReading && <progress max={total} value={done} aria-label="Chunks read" />} {text}{" "}
+      {isReading && <progress max={total} value={done} aria-label="Chunks read" />}
+      {text}{" "}
       <button type="button" onClick={onClick}>
         {action}
       </button>
