@@ -146,12 +146,15 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
   // A client that has disconnected does not count as rejected.
   if (exchange.over && (error.code === "overloaded" || error.code === "cancelled")) return;
   const reply = errorReply(error, () => exchange.id);
-  if (error.code === "overloaded") metrics.rejections.note(error.message, exchange.priority);
-  else if (log.isLevelEnabled(reply.logLevel)) {
-    const fields = { ...requestFields(exchange), code: error.code };
-    if (reply.logLevel === "debug") log.debug(fields, error.message);
-    else
-      metrics.failures.note(reply.logLevel, reply.hasId ? { ...fields, err: thrown } : fields, error.message);
+  const { logs } = metrics;
+  const { code, message } = error;
+  if (code === "overloaded") {
+    logs.rejections[exchange.priority] += 1;
+    logs.rejected(message, () => log.warn({ code, rejected: 1 }, `requests rejected: ${message}`));
+  } else if (log.isLevelEnabled(reply.logLevel)) {
+    const fields = { ...requestFields(exchange), code, ...(reply.hasId ? { err: thrown } : {}) };
+    if (reply.logLevel === "debug") log.debug(fields, message);
+    else logs.failed(message, () => log[reply.logLevel](fields, message));
   }
   if (exchange.over) return;
   if (exchange.started) {

@@ -15,14 +15,7 @@ import {
   type UnansweredRequest,
 } from "./load.js";
 import type { Body, HeaderContext, RouteRequest } from "./reply.js";
-import {
-  type FailureLog,
-  isLogged,
-  logRequest,
-  parseTraceParent,
-  type RejectionLog,
-  type TraceParent,
-} from "./request-log.js";
+import { logRequest, type RequestLogs } from "./request-log.js";
 import type { Route } from "./router.js";
 import type { BodyReceiver, BodySender } from "./stream-body.js";
 
@@ -88,10 +81,10 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
     this.methodLabel = method;
     this.counts = context.metrics.counts.unmatched;
     const id = req.getHeader(context.access.requestIdHeader);
-    this.isNamed = id !== "" && isRequestId(id);
+    this.isNamed = REQUEST_ID.test(id);
     this.#id = this.isNamed ? id : "";
     const { accessLogShare } = context.access;
-    if (accessLogShare > 0 && isLogged(this, accessLogShare)) this.noteForLog();
+    if (accessLogShare > 0 && Math.random() < accessLogShare) this.noteForLog();
     context.load.begin();
   }
 
@@ -154,7 +147,7 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
    * it would cost more than an answer that is sent at once.
    */
   detach(): void {
-    this.head.detach(!this.over);
+    this.head.detach();
     if (this.over) return;
     const { context, res } = this;
     if (this.started) this.firstByteMs = performance.now();
@@ -248,13 +241,8 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
   }
 }
 
-/** Visible ASCII: valid as the value of a header and in a log line. */
+/** Ids of requests that are used: visible ASCII, valid as the value of a header and in a log line. */
 const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
-
-/** Whether an id from a balancer or client can be used: at most 128 visible ASCII characters. */
-function isRequestId(text: string): boolean {
-  return REQUEST_ID.test(text);
-}
 
 /** Longest header that is copied one by one, in characters; a longer one makes no sense. */
 const MAX_HEADER_CHARS = 1_024;
@@ -269,7 +257,6 @@ class RequestHead {
   /** uWebSockets.js's request, until its callback returns. */
   #request: HttpRequest | null;
   #copy: { readonly headers: ReadonlyMap<string, string>; readonly query: string } | null = null;
-  #traceParent = "";
 
   constructor(request: HttpRequest) {
     this.#request = request;
@@ -324,12 +311,6 @@ class RequestHead {
     return count;
   }
 
-  /** Position of the request in a distributed trace. */
-  get traceParent(): TraceParent | undefined {
-    const header = this.#request === null ? this.#traceParent : this.#request.getHeader("traceparent");
-    return header === "" ? undefined : parseTraceParent(header);
-  }
-
   /**
    * Copies headers and query for a handler that finishes after uWebSockets.js's callback.
    * @throws ZpublishError `headers-too-long`: uWebSockets.js limits only headers that arrive in pieces.
@@ -350,9 +331,8 @@ class RequestHead {
     this.#copy = { headers, query: this.query };
   }
 
-  /** Lets go of uWebSockets.js's request. @param keepsTrace Whether `traceParent` is read later. */
-  detach(keepsTrace: boolean): void {
-    if (keepsTrace) this.#traceParent = this.shortHeader("traceparent") ?? "";
+  /** Lets go of uWebSockets.js's request. */
+  detach(): void {
     this.#request = null;
   }
 }
@@ -361,8 +341,7 @@ class RequestHead {
 export interface RequestMetrics {
   readonly counts: RequestCounts;
   readonly overdue: OverdueRequests;
-  readonly rejections: RejectionLog;
-  readonly failures: FailureLog;
+  readonly logs: RequestLogs;
 }
 
 /** What all requests of one server share. */

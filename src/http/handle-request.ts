@@ -219,8 +219,6 @@ interface DispatchContext {
   /** Undefined while the server starts: only admin endpoints are answered. */
   readonly routing: Routing | undefined;
   readonly admin: AdminEndpoints;
-  /** A request of another method with a longer body has its connection closed instead of its body read. */
-  readonly maxRequestBodyBytes: number;
   /** Limits of the server, which may change. */
   readonly limits: {
     /** Bytes of path and query; a longer one is answered 414. */
@@ -265,7 +263,7 @@ function dispatch(exchange: Exchange, method: string, context: DispatchContext):
     } else {
       exchange.methodLabel = "other";
       const error = new ZpublishError("method-not-allowed", `Method ${method} is not allowed`);
-      sendError(exchange, error, isLongBody(exchange, context.maxRequestBodyBytes));
+      sendError(exchange, error, isLongBody(exchange));
     }
   } catch (error) {
     sendError(exchange, error);
@@ -298,10 +296,13 @@ function hasSeveralLengths(exchange: Exchange): boolean {
   return exchange.header("content-length") !== undefined && exchange.head.countHeader("content-length") > 1;
 }
 
-function isLongBody(exchange: Exchange, maxBytes: number): boolean {
+/** Longest body of a request of another method that is read; with a longer one, the connection is closed. */
+const MAX_REQUEST_BODY_BYTES = 2 ** 20;
+
+function isLongBody(exchange: Exchange): boolean {
   return (
     exchange.header("transfer-encoding") !== undefined ||
-    Number(exchange.header("content-length") ?? 0) > maxBytes
+    Number(exchange.header("content-length") ?? 0) > MAX_REQUEST_BODY_BYTES
   );
 }
 

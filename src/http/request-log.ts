@@ -8,7 +8,7 @@ export interface NamedRequest {
   /** Whether a proxy or the client sent the id. */
   readonly isNamed: boolean;
   readonly methodLabel: string;
-  readonly head: { readonly path: string; readonly traceParent: TraceParent | undefined };
+  readonly head: { readonly path: string };
 }
 
 /** A request that is over, as the access log shows it. */
@@ -24,10 +24,6 @@ interface LoggedRequest extends NamedRequest {
   readonly bodyHeaders: HeaderLines | undefined;
   readonly context: { readonly log: Log };
 }
-
-/** Hexadecimal digits of a trace id that are random (W3C Trace Context, level 2), and of how many values. */
-const RANDOM_DIGITS = 14;
-const RANDOM_VALUES = 2 ** 56;
 
 /** Logs a request that is over. @param nowMs Milliseconds since process start. */
 export function logRequest(exchange: LoggedRequest, nowMs: number): void {
@@ -49,71 +45,26 @@ export function logRequest(exchange: LoggedRequest, nowMs: number): void {
 }
 
 /** Returns the fields of every log line about a request. The path is without its query, which may contain a token. */
-export function requestFields(exchange: NamedRequest): Readonly<Record<string, string | undefined>> {
-  const { traceParent } = exchange.head;
-  return {
-    id: exchange.id,
-    trace_id: traceParent?.traceId,
-    parent_span_id: traceParent?.parentId,
-    method: exchange.methodLabel,
-    path: exchange.head.path,
-  };
-}
-
-/** Whether a request is one of the share that is logged. It depends on its trace if it has one: all servers on its way log the same. */
-export function isLogged(exchange: NamedRequest, share: number): boolean {
-  if (share >= 1) return true;
-  const { traceParent } = exchange.head;
-  if (traceParent !== undefined) {
-    // As OpenTelemetry samples: those whose random part is large.
-    return Number.parseInt(traceParent.traceId.slice(-RANDOM_DIGITS), 16) >= (1 - share) * RANDOM_VALUES;
-  }
-  return Math.random() < share;
+export function requestFields({ id, methodLabel, head }: NamedRequest): Readonly<Record<string, string>> {
+  return { id, method: methodLabel, path: head.path };
 }
 
 function roundMs(ms: number): number {
   return Math.round(ms * 1_000) / 1_000;
 }
 
-/** Position of a request in a distributed trace. */
-export interface TraceParent {
-  /** 32 hexadecimal digits, lower case. */
-  readonly traceId: string;
-  /** Id of the caller's span, 16 hexadecimal digits. */
-  readonly parentId: string;
-}
-
-/** Version, trace id, parent id, flags, and what later versions may put behind them. */
-const FORMAT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
-const MAX_LENGTH = 512;
+/** Notes events that may come by the thousand. */
+export type NoteEvent = (message: string, log: () => void) => void;
 
 /**
- * Parses a `traceparent` header (W3C Trace Context, level 1, §3.2): version 00 strictly, later ones as far as they agree with it.
- * @returns undefined if the header is not valid, and so is to be ignored.
+ * Creates a log of such events: at most `maxLines` in a period are logged. Of further ones, only the number is, when the period ends.
+ * @param logRest Logs the number of further events, and the message of the last one.
  */
-export function parseTraceParent(header: string): TraceParent | undefined {
-  if (header.length > MAX_LENGTH) return undefined;
-  const match = FORMAT.exec(header);
-  if (match === null) return undefined;
-  const [, version = "", traceId = "", parentId = "", , rest] = match;
-  if (version === "ff" || (version === "00" && rest !== undefined)) return undefined;
-  if (/^0+$/.test(traceId) || /^0+$/.test(parentId)) return undefined;
-  return { traceId, parentId };
-}
-
-/** Time in which only so many lines are logged. */
-const PERIOD_MS = 10_000;
-/** Lines of one period. A line with its stack has some kilobytes. */
-const MAX_LINES = 100;
-
-/** Log of requests that failed. A client that asks for a broken dataset again and again must not fill the disk. */
-export interface FailureLog {
-  /** Logs a failure, with its stack among the fields. Of those beyond the bound of a period, only the number is logged, when it ends. */
-  note(level: "error" | "warn", fields: object, message: string): void;
-}
-
-/** Creates a log of failures without entries. @param periodMs Default: 10 s. */
-export function createFailureLog(log: Log, periodMs = PERIOD_MS): FailureLog {
+export function createBurstLog(
+  maxLines: number,
+  periodMs: number,
+  logRest: (count: number, last: string) => void,
+): NoteEvent {
   let lines = 0;
   let further = 0;
   let last = "";
@@ -121,58 +72,41 @@ export function createFailureLog(log: Log, periodMs = PERIOD_MS): FailureLog {
 
   function endPeriod(): void {
     timer = undefined;
-    if (further > 0) log.error({ failed: further }, `further requests failed, the last one: ${last}`);
+    if (further > 0) logRest(further, last);
     lines = 0;
     further = 0;
   }
 
-  return {
-    note(level, fields, message) {
-      if (timer === undefined) timer = setTimeout(endPeriod, periodMs).unref();
-      if (++lines <= MAX_LINES) {
-        log[level](fields, message);
-        return;
-      }
-      further++;
+  return (message, log) => {
+    if (timer === undefined) timer = setTimeout(endPeriod, periodMs).unref();
+    lines += 1;
+    if (lines <= maxLines) log();
+    else {
+      further += 1;
       last = message;
-    },
+    }
   };
 }
 
-/** Shortest time between two log lines about rejected requests. */
-const EVERY_MS = 1_000;
-
-/** Counts rejected requests and logs them, at most one line a second: a flood of requests must not fill the log. */
-export interface RejectionLog {
-  readonly counts: Readonly<Record<Route["priority"], number>>;
-  /** Counts a rejected request. @param reason Text for the log. @param priority Priority of its route. */
-  note(reason: string, priority: Route["priority"]): void;
+/** Logs of requests that are answered with an error. */
+export interface RequestLogs {
+  /** Requests that failed, with their stacks: a client that asks for a broken dataset again and again must not fill the disk. */
+  readonly failed: NoteEvent;
+  /** Requests that were rejected under load. */
+  readonly rejected: NoteEvent;
+  /** Number of rejected requests by the priority of their routes. */
+  readonly rejections: Record<Route["priority"], number>;
 }
 
-/** Creates a log of rejections without entries. */
-export function createRejectionLog(log: Log): RejectionLog {
-  const counts = { page: 0, chunk: 0 };
-  /** Since the last line. */
-  let count = 0;
-  let reason = "";
-  let timer: NodeJS.Timeout | undefined;
-
-  function tell(): void {
-    timer = undefined;
-    if (count === 0) return;
-    log.warn({ code: "overloaded", rejected: count }, `requests rejected: ${reason}`);
-    count = 0;
-    timer = setTimeout(tell, EVERY_MS).unref();
-  }
-
+/** Creates logs without entries. */
+export function createRequestLogs(log: Log): RequestLogs {
   return {
-    counts,
-    note(why, priority) {
-      counts[priority] += 1;
-      count += 1;
-      reason = why;
-      // The first at once.
-      if (timer === undefined) tell();
-    },
+    failed: createBurstLog(100, 10_000, (failed, last) =>
+      log.error({ failed }, `further requests failed, the last one: ${last}`),
+    ),
+    rejected: createBurstLog(1, 1_000, (rejected, reason) =>
+      log.warn({ code: "overloaded", rejected }, `requests rejected: ${reason}`),
+    ),
+    rejections: { page: 0, chunk: 0 },
   };
 }

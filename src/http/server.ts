@@ -7,12 +7,7 @@ import { sendError } from "./error-reply.js";
 import type { Exchange, ExchangeContext, RequestMetrics } from "./exchange.js";
 import { answerWith, type HttpApp, prepareApp, type RunningApp } from "./handle-request.js";
 import { reachableHost } from "./listening/listener.js";
-import {
-  type ConnectionStats,
-  createListeners,
-  type Listeners,
-  type ListenersOptions,
-} from "./listening/listeners.js";
+import { type ConnectionStats, createListeners, type ListenersOptions } from "./listening/listeners.js";
 import { DEFAULT_MAX_HEADER_BYTES } from "./listening/uws-listener.js";
 import {
   createLoad,
@@ -23,7 +18,7 @@ import {
   type LoadLimits,
   type LoadStats,
 } from "./load.js";
-import { createFailureLog, createRejectionLog } from "./request-log.js";
+import { createRequestLogs } from "./request-log.js";
 import { createBodySender, type SenderStats } from "./stream-body.js";
 
 /** Idle time after which remaining connections are dropped. Clients that saw `Connection: close` have left by then. */
@@ -86,8 +81,6 @@ const DEFAULT_REQUEST_LIMITS: RequestLimits = {
 /** What a server listens with and is limited by. */
 export interface HttpServerOptions extends ListenersOptions {
   readonly limits?: Partial<RequestLimits>;
-  /** A request of another method with a longer body has its connection closed instead of its body read. Default 1 MiB. */
-  readonly maxRequestBodyBytes?: number;
   /** Listener of the admin endpoints; null, the default: they are answered beside the routes. */
   readonly admin?: { readonly host: string; readonly port: number } | null;
   /** Endpoints for operators, answered while the server starts, too. Default: none. */
@@ -144,7 +137,6 @@ interface HttpServerStats extends LoadStats, ConnectionStats, SenderStats {
   readonly certificateExpiresMs: number | undefined;
 }
 
-const DEFAULT_MAX_REQUEST_BODY_BYTES = 2 ** 20;
 const DEFAULT_GRACE_MS = 5_000;
 /** For what the kernel has not taken from uWebSockets.js yet when the last answer is written. */
 const FLUSH_MS = 50;
@@ -152,7 +144,6 @@ const FLUSH_MS = 50;
 /** What all apps of a server share, and what their requests are answered with. */
 interface SharedParts extends Omit<ExchangeContext, "cors" | "cacheControl" | "access" | "rootPath"> {
   readonly limits: RequestLimits;
-  readonly maxRequestBodyBytes: number;
   /** Endpoints for operators that are answered beside the routes. */
   readonly endpoints: readonly AdminEndpoint[];
 }
@@ -160,7 +151,6 @@ interface SharedParts extends Omit<ExchangeContext, "cors" | "cacheControl" | "a
 /** Creates a server without an app. It does not listen yet, and has loaded nothing native. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { log, admin = null, endpoints = [] } = options;
-  const maxRequestBodyBytes = options.maxRequestBodyBytes ?? DEFAULT_MAX_REQUEST_BODY_BYTES;
   const limits = { ...DEFAULT_REQUEST_LIMITS, ...options.limits };
   const load = createLoad(limits);
   const sender = createBodySender(load, () => limits.stallTimeoutMs);
@@ -169,14 +159,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const metrics = {
     counts: createRequestCounts(),
     overdue: createOverdueRequests(open, () => limits.requestTimeoutMs, sendError),
-    rejections: createRejectionLog(log),
-    failures: createFailureLog(log),
+    logs: createRequestLogs(log),
   };
   const listeners = createListeners(options);
   const scheme = options.tls == null ? "http" : "https";
   const state = { isDraining: false };
   const shared: SharedParts = {
-    ...{ load, scheme, limits, maxRequestBodyBytes, endpoints: admin === null ? endpoints : [] },
+    ...{ load, scheme, limits, endpoints: admin === null ? endpoints : [] },
     ...{ sender, log, open, state, metrics },
     maxHeaderBytes: options.maxHeaderBytes ?? DEFAULT_MAX_HEADER_BYTES,
   };
@@ -242,7 +231,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       closing ??= closeNow(graceMs);
       return closing;
     },
-    stats: statsOf([load.stats, listeners.stats, sender.stats], listeners),
+    get stats() {
+      const { certificateExpiresMs } = listeners;
+      return { ...load.stats, ...listeners.stats, ...sender.stats, certificateExpiresMs };
+    },
     metrics,
   };
 }
@@ -253,7 +245,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
  * @throws ZpublishError as `prepareApp`
  */
 function runApp(app: HttpApp, isPublished: boolean, shared: SharedParts): RunningApp {
-  const { limits, maxRequestBodyBytes, endpoints, ...common } = shared;
+  const { limits, endpoints, ...common } = shared;
   const { routing, cors, cacheControl, access } = prepareApp(app);
   const { rootPath } = routing;
   return {
@@ -261,7 +253,6 @@ function runApp(app: HttpApp, isPublished: boolean, shared: SharedParts): Runnin
     dispatching: {
       routing: isPublished ? routing : undefined,
       admin: adminEndpointsBeside(endpoints, app.routes, rootPath),
-      maxRequestBodyBytes,
       limits,
     },
     context: { ...common, cors, cacheControl, access, rootPath },
@@ -273,18 +264,4 @@ function runAdmin(shared: SharedParts): RunningApp {
   // A web page opened on the same machine must not read them.
   const app: HttpApp = { routes: [], cacheControl: "no-store", corsOrigin: "" };
   return runApp(app, true, { ...shared, load: createLoad(DEFAULT_LOAD_LIMITS), scheme: "http" });
-}
-
-/** The counts of all parts in one object, read when they are asked for. */
-function statsOf(parts: readonly object[], listeners: Listeners): HttpServerStats {
-  const stats: Partial<HttpServerStats> = {};
-  for (const part of parts) {
-    for (const name of Object.keys(part)) {
-      Object.defineProperty(stats, name, { enumerable: true, get: () => part[name as keyof typeof part] });
-    }
-  }
-  return Object.defineProperty(stats, "certificateExpiresMs", {
-    enumerable: true,
-    get: () => listeners.certificateExpiresMs,
-  }) as HttpServerStats;
 }

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { ZpublishError } from "../errors.js";
+import { memoPromise } from "../event-loop/joined.js";
 import type { Document, DocumentReply } from "../http/reply.js";
 import type { Route } from "../http/router.js";
 import { packageVersion } from "../observe/versions.js";
@@ -33,12 +34,17 @@ const START_SCRIPT = `window.addEventListener("DOMContentLoaded", () => {
 
 const START_FILE = "start.js";
 
+/** Content types of all files by name. */
+const CONTENT_TYPES = new Map(
+  Object.entries({ ...SWAGGER_FILES, [START_FILE]: "text/javascript; charset=utf-8" }),
+);
+
 /** The assets of one version. */
 interface DocsAssets {
   /** Version of all assets together: of swagger-ui-dist and of this package. */
   readonly version: string;
   /** Returns an asset; undefined if the page has none of that name. */
-  read(name: string): Promise<Document | undefined>;
+  read(name: string): Document | Promise<Document> | undefined;
 }
 
 /** Creates the assets of `/docs`; files are read at their first use. */
@@ -46,32 +52,17 @@ function createDocsAssets(createDocument: PluginContext["createDocument"]): Docs
   const require = createRequire(import.meta.url);
   const packageFile = require.resolve("swagger-ui-dist/package.json");
   const swagger = require(packageFile) as { version: string };
-  const documents = new Map<string, Promise<Document>>();
+  const documents = new Map([...CONTENT_TYPES.keys()].map((name) => [name, memoPromise<Document>()]));
 
-  async function load(name: string, contentType: string): Promise<Document> {
+  async function load(name: string): Promise<Document> {
     const content = name === START_FILE ? START_SCRIPT : await readFile(join(dirname(packageFile), name));
-    return createDocument(content, contentType);
+    return createDocument(content, CONTENT_TYPES.get(name) as string);
   }
 
   return {
     version: `${swagger.version}-${packageVersion}`,
-    async read(name) {
-      const contentType =
-        name === START_FILE
-          ? "text/javascript; charset=utf-8"
-          : Object.hasOwn(SWAGGER_FILES, name)
-            ? SWAGGER_FILES[name]
-            : undefined;
-      if (contentType === undefined) return undefined;
-      let document = documents.get(name);
-      if (document === undefined) {
-        document = load(name, contentType);
-        documents.set(name, document);
-        // A file that could not be read once may be readable the next time.
-        document.catch(() => documents.delete(name));
-      }
-      return document;
-    },
+    // A file that could not be read once may be readable the next time.
+    read: (name) => documents.get(name)?.(() => load(name)),
   };
 }
 

@@ -49,7 +49,7 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
 
 const DESCRIPTION =
   "Read-only access to n-dimensional datasets, as metadata and as Zarr v2 stores chunk by chunk. " +
-  "Every path answers GET, HEAD and OPTIONS (CORS preflight), any other method 405.";
+  "Every path answers GET, HEAD (as GET, without a body) and OPTIONS (CORS preflight), any other method 405.";
 
 /** A parameter: `{name}` or `{name:path}`. */
 const PARAMETER = /\{([^}:]+)(:path)?\}/g;
@@ -65,8 +65,6 @@ function pathItem(
   const parameters = Array.from(route.path.matchAll(PARAMETER), ([, name, spans]) =>
     pathParameter(name as string, spans !== undefined, descriptions[name as string]),
   );
-  const shared = { tags: [tag], summary, ...(description !== undefined && { description }) };
-  const identifier = uniqueId(path, operationIds);
   const conditions = redirects ? [] : conditionParameters(route.operation.ranged === true);
   const asked = Object.entries(route.operation.query ?? {}).map(([name, parameter]) => ({
     name,
@@ -78,17 +76,12 @@ function pathItem(
   return {
     ...(parameters.length > 0 && { parameters }),
     get: {
-      ...shared,
-      operationId: `get_${identifier}`,
+      tags: [tag],
+      summary,
+      ...(description !== undefined && { description }),
+      operationId: `get_${uniqueId(path, operationIds)}`,
       ...(options.length > 0 && { parameters: options }),
-      responses: responses(route, parameters, redirects, true),
-    },
-    head: {
-      ...shared,
-      summary: `${summary} (headers only)`,
-      operationId: `head_${identifier}`,
-      ...(options.length > 0 && { parameters: options }),
-      responses: responses(route, parameters, redirects, false),
+      responses: responses(route, parameters, redirects),
     },
   };
 }
@@ -114,38 +107,32 @@ function conditionParameters(ranged: boolean): JsonSchemaObject[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-function responses(
-  route: Route,
-  parameters: readonly unknown[],
-  redirects: boolean,
-  body: boolean,
-): JsonSchemaObject {
+function responses(route: Route, parameters: readonly unknown[], redirects: boolean): JsonSchemaObject {
   const { contentType, schema, ranged } = route.operation;
   const mediaType = contentType.split(";", 1)[0] as string;
-  const content = body && { content: { [mediaType]: { schema: schema ?? defaultSchema(mediaType) } } };
+  const content = { [mediaType]: { schema: schema ?? defaultSchema(mediaType) } };
   const answers: [string, JsonSchemaObject][] = redirects
     ? [["301", reference("MovedPermanently")]]
-    : [["200", { description: "OK", headers: OK_HEADERS, ...content }]];
+    : [["200", { description: "OK", headers: OK_HEADERS, content }]];
   if (!redirects) {
     if (ranged) {
       const headers = { ...OK_HEADERS, "Content-Range": { $ref: "#/components/headers/Content-Range" } };
-      answers.push(["206", { description: "The requested part", headers, ...partOf(body, mediaType) }]);
+      const part = { [mediaType]: { schema: { type: "string", format: "binary" } } };
+      answers.push(["206", { description: "The requested part", headers, content: part }]);
     }
-    if (body && route.priority === "chunk") answers.push(["302", reference("Found")]);
+    if (route.priority === "chunk") answers.push(["302", reference("Found")]);
     answers.push(["304", reference("NotModified")]);
   }
-  const suffix = body ? "" : "Head";
-  answers.push(["401", reference(`Unauthorized${suffix}`)]);
-  if (parameters.length > 0 || route.given !== undefined)
-    answers.push(["404", reference(`NotFound${suffix}`)]);
-  answers.push(["405", reference(`MethodNotAllowed${suffix}`)]);
+  answers.push(["401", reference("Unauthorized")]);
+  if (parameters.length > 0 || route.given !== undefined) answers.push(["404", reference("NotFound")]);
+  answers.push(["405", reference("MethodNotAllowed")]);
   if (!redirects) {
-    answers.push(["412", reference(`PreconditionFailed${suffix}`)]);
-    if (ranged) answers.push(["416", reference(`RangeNotSatisfiable${suffix}`)]);
+    answers.push(["412", reference("PreconditionFailed")]);
+    if (ranged) answers.push(["416", reference("RangeNotSatisfiable")]);
   }
   if (parameters.length > 0 || route.operation.query !== undefined)
-    answers.push(["422", reference(`InvalidPath${suffix}`)]);
-  answers.push(["500", reference(`InternalError${suffix}`)], ["503", reference(`Unavailable${suffix}`)]);
+    answers.push(["422", reference("InvalidPath")]);
+  answers.push(["500", reference("InternalError")], ["503", reference("Unavailable")]);
   return Object.fromEntries(answers);
 }
 
@@ -154,10 +141,6 @@ const OK_HEADERS = {
   "Cache-Control": { $ref: "#/components/headers/Cache-Control" },
   "Accept-Ranges": { $ref: "#/components/headers/Accept-Ranges" },
 };
-
-function partOf(body: boolean, mediaType: string): JsonSchemaObject {
-  return body ? { content: { [mediaType]: { schema: { type: "string", format: "binary" } } } } : {};
-}
 
 function defaultSchema(mediaType: string): JsonSchemaObject {
   if (mediaType === "application/json") return {};
@@ -301,11 +284,12 @@ function headers(...names: readonly string[]) {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** Describes an error as GET answers it, and under `…Head` as HEAD does, without a body. */
+/** Describes the answer to an error. */
 function errorResponse(name: string, description: string, schema: string, ...headerNames: readonly string[]) {
-  const answer = { description, ...(headerNames.length > 0 && { headers: headers(...headerNames) }) };
   const content = { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };
-  return { [name]: { ...answer, content }, [`${name}Head`]: answer };
+  return {
+    [name]: { description, ...(headerNames.length > 0 && { headers: headers(...headerNames) }), content },
+  };
 }
 
 /**

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { type DatasetSnapshot, findGroup } from "../dataset/dataset.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import { memoPromise } from "../event-loop/joined.js";
 import { ASK_EACH_TIME } from "../http/access/access-rules.js";
 import type { HeaderLines } from "../http/headers.js";
 import type { ContentCoding, Document, DocumentReply, RouteRequest } from "../http/reply.js";
@@ -142,7 +143,7 @@ interface ExploreAssets {
   /** Names of the files by their names in the source: `page.js` → `page-0123456789ab.js`. */
   readonly names: Readonly<Record<string, string>>;
   /** Returns a file, which is read at its first use; undefined if there is none of that name. */
-  read(file: string): Promise<Document> | undefined;
+  read(file: string): Document | Promise<Document> | undefined;
 }
 
 /**
@@ -165,8 +166,7 @@ export async function openExploreAssets(
       { cause: error },
     );
   }
-  const files = new Set(Object.values(names));
-  const documents = new Map<string, Promise<Document>>();
+  const documents = new Map(Object.values(names).map((file) => [file, memoPromise<Document>()]));
 
   async function load(file: string): Promise<Document> {
     const read = (ending: string) => readFile(new URL(file + ending, folder));
@@ -177,17 +177,8 @@ export async function openExploreAssets(
 
   return {
     names,
-    read(file) {
-      if (!files.has(file)) return undefined;
-      let document = documents.get(file);
-      if (document === undefined) {
-        document = load(file);
-        documents.set(file, document);
-        // A file that could not be read once may be readable the next time.
-        document.catch(() => documents.delete(file));
-      }
-      return document;
-    },
+    // A file that could not be read once may be readable the next time.
+    read: (file) => documents.get(file)?.(() => load(file)),
   };
 }
 

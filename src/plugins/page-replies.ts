@@ -1,3 +1,5 @@
+import { createBoundedMap } from "../collections/bounded-map.js";
+import { createSingleFlight } from "../collections/single-flight.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { runCooperatively } from "../event-loop/cooperative-task.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
@@ -33,13 +35,11 @@ interface PageReplies {
   ): Promise<DocumentReply>;
 }
 
-interface CachedPage {
+interface CachedPage extends MadePage {
   /** Weak, since datasets are closed to free their memory. */
   readonly snapshot: WeakRef<DatasetSnapshot>;
-  readonly page: Promise<MadePage>;
-  /** Milliseconds since process start; infinite while the page is made. */
-  staleAt: number;
-  byteLength: number;
+  /** Milliseconds since process start. */
+  readonly staleAt: number;
 }
 
 interface MadePage {
@@ -50,15 +50,11 @@ interface MadePage {
 /** Creates {@link PageReplies}. */
 export function createPageReplies(context: PluginContext): PageReplies {
   const collectPreviews = createPreviewCollector(() => context.previews);
-  /** Least recently used first. */
-  const cached = new Map<string, CachedPage>();
-  let cachedBytes = 0;
-
-  function drop(key: string, page: CachedPage): void {
-    if (cached.get(key) !== page) return;
-    cached.delete(key);
-    cachedBytes -= page.byteLength;
-  }
+  const cached = createBoundedMap<CachedPage>({
+    maxBytes: MAX_CACHED_BYTES,
+    byteLengthOf: ({ page }) => page.html.length * 2,
+  });
+  const flights = createSingleFlight<MadePage>();
 
   async function make(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
     const previews = await collectPreviews(snapshot, nested ? groupsBelow(snapshot, group) : [group]);
@@ -77,45 +73,17 @@ export function createPageReplies(context: PluginContext): PageReplies {
     return { page: new PlacedPage(html, context.createDocument), complete: previews.complete };
   }
 
-  function add(key: string, snapshot: DatasetSnapshot, page: Promise<MadePage>): CachedPage {
-    const entry: CachedPage = {
-      snapshot: new WeakRef(snapshot),
-      page,
-      staleAt: Number.POSITIVE_INFINITY,
-      byteLength: 0,
-    };
-    cached.set(key, entry);
-    page.then(
-      ({ page: { html }, complete }) => {
-        if (cached.get(key) !== entry) return;
-        entry.byteLength = html.length * 2;
-        cachedBytes += entry.byteLength;
-        const freshMs = complete
-          ? snapshot.immutable
-            ? Number.POSITIVE_INFINITY
-            : PAGE_FRESH_MS
-          : INCOMPLETE_FRESH_MS;
-        entry.staleAt = performance.now() + freshMs;
-        for (const [oldKey, oldPage] of cached) {
-          if (cachedBytes <= MAX_CACHED_BYTES) break;
-          drop(oldKey, oldPage);
-        }
-      },
-      () => drop(key, entry),
-    );
-    return entry;
-  }
-
-  function current(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
+  function current(snapshot: DatasetSnapshot, group: Group, nested: boolean): MadePage | Promise<MadePage> {
     const key = `${snapshot.id}\n${nested ? "tree" : "group"}\n${group.path}`;
     const known = cached.get(key);
-    if (known !== undefined && known.snapshot.deref() === snapshot && performance.now() < known.staleAt) {
-      cached.delete(key);
-      cached.set(key, known);
-      return known.page;
-    }
-    if (known !== undefined) drop(key, known);
-    return add(key, snapshot, make(snapshot, group, nested)).page;
+    if (known?.snapshot.deref() === snapshot && performance.now() < known.staleAt) return known;
+    return flights.run(`${snapshot.revision}\n${key}`, async () => {
+      const made = await make(snapshot, group, nested);
+      const freshMs = !made.complete ? INCOMPLETE_FRESH_MS : snapshot.immutable ? Infinity : PAGE_FRESH_MS;
+      const staleAt = performance.now() + freshMs;
+      cached.set(key, { ...made, snapshot: new WeakRef(snapshot), staleAt });
+      return made;
+    });
   }
 
   return {

@@ -93,8 +93,8 @@ function aboutLoad({ stats, metrics }: MeasuredHttp, limits: LimitsConfig): Metr
       "zpublish_shed_requests_total",
       "Requests rejected with 503 at a bound; pages and metadata are shed before chunks.",
       [
-        [{ priority: "page" }, metrics.rejections.counts.page],
-        [{ priority: "chunk" }, metrics.rejections.counts.chunk],
+        [{ priority: "page" }, metrics.logs.rejections.page],
+        [{ priority: "chunk" }, metrics.logs.rejections.chunk],
       ],
     ),
     gauge(

@@ -292,20 +292,6 @@ t.test("how short memory is, is what those need who have waited too long", async
 
 const bytes = Uint8Array.from({ length: 40_000 }, (_, i) => (i * 7) % 256);
 
-t.test("a path that is asked for again reaches its handler with the same parameters", async (t) => {
-  let calls = 0;
-  const { port } = await serveRoutes(t, [
-    routeOf("/counted/{name}", ({ params, query }) => {
-      calls += 1;
-      return { kind: "document", document: createDocument(`${params.name} ${query} ${calls}`, "text/plain") };
-    }),
-  ]);
-  const ask = async (path: string) => (await rawRequest(port, path)).body.toString();
-  t.equal(await ask("/counted/a?x"), "a x 1");
-  t.equal(await ask("/counted/a?y"), "a y 2");
-  t.equal(await ask("/counted/b?x"), "b x 3");
-});
-
 t.test("any request is answered alike by a reply that is given again and by one just made", async (t) => {
   const document = createDocument(JSON.stringify({ text: "a text ".repeat(400) }), "application/json");
   const replies: Readonly<Record<string, Reply>> = {

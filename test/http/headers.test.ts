@@ -40,6 +40,13 @@ t.test("does not take long over long nonsense", async (t) => {
   for (const header of [`${" ,".repeat(8000)}x`, `"${"a".repeat(16000)}`, '"a"'.repeat(5000)]) {
     t.equal(matchIfNoneMatch(header, '"z"'), "no-match");
   }
+  for (const text of [",", " ", ";", "9", "0-0,", "q=", "gzip,", "br;q=0.1,", '"', "W/", "x"]) {
+    const header = text.repeat(8_000);
+    const range = parseRange(`bytes=${header}-`);
+    t.equal(range && resolveRange(range, 10), undefined, text);
+    t.ok(["br", "gzip", "identity"].includes(negotiateCoding(header)));
+    t.equal(matchIfMatch(header, ['"z"']), "no-match");
+  }
   t.ok(performance.now() - began < 1000);
 });
 

@@ -7,7 +7,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import t from "tap";
 import { createDocument } from "../../src/http/create-document.js";
 import { probeAddress } from "../../src/http/listening/listener.js";
-import { explainLoadError, loadUws } from "../../src/http/listening/uws-listener.js";
+import { explainLoadError } from "../../src/http/listening/uws-listener.js";
 import { createHttpServer } from "../../src/http/server.js";
 import { eventually } from "../support/servers/open-files.js";
 import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
@@ -372,12 +372,3 @@ t.test("gives any other reason in one line", async (t) => {
   t.notMatch(message, "\n");
   t.match(message, "uws_linux_x64_99.node");
 });
-
-t.test(
-  "loads once",
-  { skip: isNodeHttp && "skipped, because uWebSockets.js cannot be loaded" },
-  async (t) => {
-    t.equal(loadUws(), loadUws());
-    t.type((await loadUws()).App, "function");
-  },
-);

@@ -7,19 +7,6 @@ import { bodyOf, bodyReplyOf, routeOf, serveRoutes } from "../support/servers/se
 
 const LIMITS = { maxRequestsInFlight: 3, maxPagesInFlight: 1, maxBodyBytesInFlight: 100 };
 
-t.test("sheds pages before chunks", async (t) => {
-  const load = createLoad(LIMITS);
-  load.begin();
-  load.admit("page");
-  load.begin();
-  t.throws(() => load.admit("page"), { code: "overloaded" });
-  load.admit("chunk");
-  load.begin();
-  load.admit("chunk");
-  load.begin();
-  t.throws(() => load.admit("chunk"), { code: "overloaded" });
-});
-
 function begin(load: ReturnType<typeof createLoad>): BodyTaker {
   load.begin();
   return { bodyBytes: 0 };
@@ -121,7 +108,7 @@ t.test("pages are turned away before chunks, chunks at the last, and who lives i
 
   t.strictSame(await statuses(), [200, 200, 200]);
   t.equal((await rawRequest(port, "/full")).status, 503);
-  t.match(server.metrics.rejections.counts, { page: 0, chunk: 1 }, "wherever there was no room");
+  t.match(server.metrics.logs.rejections, { page: 0, chunk: 1 }, "wherever there was no room");
   await hold(4);
   const shed = await rawRequest(port, "/page");
   t.equal(shed.status, 503);
@@ -129,7 +116,7 @@ t.test("pages are turned away before chunks, chunks at the last, and who lives i
   t.equal((await rawRequest(port, "/chunk")).status, 200);
   await hold(6);
   t.strictSame(await statuses(), [503, 503, 200]);
-  t.match(server.metrics.rejections.counts, { page: 2, chunk: 2 });
+  t.match(server.metrics.logs.rejections, { page: 2, chunk: 2 });
   t.equal(lines.filter(({ code }) => code === "overloaded").length < 3, true, "not a line for each");
   t.match(
     lines.find(({ code }) => code === "overloaded"),
@@ -142,38 +129,6 @@ t.test("pages are turned away before chunks, chunks at the last, and who lives i
     "what was let in is answered",
   );
   t.strictSame(await statuses(), [200, 200, 200]);
-});
-
-t.test("pages are turned away where no more chunks may wait to be made", async (t) => {
-  let isSaturated = false;
-  const routes = [
-    routeOf("/page", () => bodyReplyOf(Buffer.from("page"), '"p"')),
-    routeOf("/chunk", () => bodyReplyOf(Buffer.from("chunk"), '"c"'), "chunk"),
-  ];
-  const { port } = await serveRoutes(t, routes, { limits: { isSaturated: () => isSaturated } });
-  const connection = await openConnection(port);
-  t.teardown(() => connection.socket.destroy());
-  const ask = async (path: string) => {
-    connection.send(requestText(path));
-    return (await connection.answer()).status;
-  };
-  isSaturated = true;
-  t.strictSame([await ask("/page"), await ask("/chunk")], [503, 200]);
-  isSaturated = false;
-  t.strictSame([await ask("/page"), await ask("/chunk")], [200, 200]);
-});
-
-t.test("more pages than requests are no more than requests", async (t) => {
-  const never = routeOf("/never", () => new Promise(() => undefined));
-  const routes = [never, routeOf("/page", () => bodyReplyOf(Buffer.from("page"), '"p"'))];
-  const { port, server } = await serveRoutes(t, routes, {
-    limits: { maxRequestsInFlight: 1, maxPagesInFlight: 100 },
-  });
-  const connection = await openConnection(port);
-  connection.send(requestText("/never"));
-  while (server.stats.requestsInFlight === 0) await new Promise(setImmediate);
-  t.equal((await rawRequest(port, "/page")).status, 503);
-  connection.socket.destroy();
 });
 
 const NEVER = new Promise<never>(() => undefined);

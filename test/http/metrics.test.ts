@@ -1,40 +1,9 @@
-import { pino } from "pino";
+import { setTimeout as delay } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { ZpublishError } from "../../src/errors.js";
-import { createFailureLog, parseTraceParent } from "../../src/http/request-log.js";
+import { createBurstLog } from "../../src/http/request-log.js";
 import { jsonOf, openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
 import { bodyReplyOf, routeOf, serveRoutes } from "../support/servers/serve-routes.js";
-
-interface Line {
-  readonly level: number;
-  readonly msg: string;
-  readonly path?: string;
-  readonly failed?: number;
-}
-
-t.test("of many failures, the first ones are logged and the others are counted", async (t) => {
-  const lines: Line[] = [];
-  let told: () => void = () => undefined;
-  const end = new Promise<void>((resolve) => {
-    told = resolve;
-  });
-  const write = (text: string) => {
-    const line: Line = JSON.parse(text);
-    lines.push(line);
-    if (line.failed !== undefined) told();
-  };
-  const failures = createFailureLog(pino({ base: null }, { write }), 10);
-  for (let index = 0; index < 250; index++) failures.note("error", { path: `/${index}` }, `broken ${index}`);
-  t.equal(lines.length, 100);
-  t.match(lines[99], { level: 50, path: "/99", msg: "broken 99" });
-  const alive = setTimeout(() => undefined, 60_000);
-  await end;
-  clearTimeout(alive);
-  t.match(lines[100], { failed: 150, msg: "further requests failed, the last one: broken 249" });
-  failures.note("warn", { path: "/next" }, "broken again");
-  t.match(lines[101], { level: 40, path: "/next" });
-  t.equal(lines.length, 102);
-});
 
 const bytes = Buffer.from("0123456789");
 const routes = [
@@ -113,8 +82,6 @@ interface RequestLine {
   readonly msg: string;
   readonly level: number;
   readonly id?: string;
-  readonly trace_id?: string;
-  readonly parent_span_id?: string;
   readonly method?: string;
   readonly path?: string;
   readonly route?: string;
@@ -125,9 +92,6 @@ interface RequestLine {
   readonly cache?: string;
   readonly isWhole?: boolean;
 }
-
-const TRACE = "0af7651916cd43dd8448eb211c80319c";
-const TRACEPARENT = `00-${TRACE}-b7ad6b7169203331-01`;
 
 let release: () => void = () => undefined;
 const held = new Promise<void>((resolve) => {
@@ -179,15 +143,13 @@ t.test("an answer says the name a balancer gave its request, and that alone", as
 
 t.test("a failure has one name in its answer, its header and the log", async (t) => {
   const { port, all } = await start(t);
-  const made = await rawRequest(port, "/broken", { headers: { traceparent: TRACEPARENT } });
+  const made = await rawRequest(port, "/broken");
   const { id } = jsonOf(made) as { id: string };
   t.match(id, /^[0-9a-f-]{36}$/);
   t.equal(made.headers["x-request-id"], id);
   t.match(all().at(-1), {
     level: 50,
     id,
-    trace_id: TRACE,
-    parent_span_id: "b7ad6b7169203331",
     method: "GET",
     path: "/broken",
   });
@@ -208,20 +170,13 @@ t.test("the name comes from the header that is configured, never from one with a
   }
 });
 
-t.test("nothing is logged of requests that are answered, unless a share is asked for", async (t) => {
-  const { port, access } = await start(t);
-  await rawRequest(port, "/chunk/0");
-  t.strictSame(access(), []);
-});
-
 t.test("a logged request says all that is known of it, and no query", async (t) => {
   const { port, access } = await start(t, { accessLogShare: 1 });
-  const headers = { "X-Request-Id": "r1", traceparent: TRACEPARENT };
+  const headers = { "X-Request-Id": "r1" };
   await rawRequest(port, "/chunk/0.1?token=secret", { headers });
   t.match(access().at(-1), {
     level: 30,
     id: "r1",
-    trace_id: TRACE,
     method: "GET",
     path: "/chunk/0.1",
     route: "/chunk/{key}",
@@ -271,39 +226,7 @@ t.test("a client that goes away before its answer is logged as such", async (t) 
   t.match(gone(), { path: "/never", client: "127.0.0.1", isWhole: false });
 });
 
-t.test("a share is the same traces on every server", async (t) => {
-  const servers = [await start(t, { accessLogShare: 0.3 }), await start(t, { accessLogShare: 0.3 })];
-  const more = await start(t, { accessLogShare: 0.6 });
-  const requests = Array.from({ length: 400 }, (_, index) => {
-    const id = `request-${index}`;
-    // Trace ids whose random part is spread evenly.
-    const random = Math.floor((index / 400) * 2 ** 32)
-      .toString(16)
-      .padStart(8, "0");
-    const traceparent = `00-${"a".repeat(18)}${random}000000-b7ad6b7169203331-01`;
-    return { "X-Request-Id": id, traceparent };
-  });
-  for (const { port } of [...servers, more]) {
-    const connection = await openConnection(port);
-    t.teardown(() => connection.socket.destroy());
-    for (const headers of requests) {
-      connection.send(requestText("/chunk/0", { headers }));
-      await connection.answer();
-    }
-  }
-  const [ids = [], others] = servers.map(({ access }) => access().map(({ id }) => id));
-  t.strictSame(ids, others);
-  t.ok(Math.abs(ids.length - 120) <= 1, `${ids.length} of 400 are three tenths`);
-  const moreIds = new Set(more.access().map(({ id }) => id));
-  t.ok(
-    ids.every((id) => moreIds.has(id)),
-    "who logs more logs those, too",
-  );
-  const traced = servers[0]?.access().filter(({ trace_id }) => trace_id !== undefined) ?? [];
-  t.ok(traced.every(({ trace_id = "" }) => Number.parseInt(trace_id.slice(-14), 16) >= 0.7 * 2 ** 56));
-});
-
-t.test("a share of requests without a trace is drawn by chance", async (t) => {
+t.test("a share of requests is logged, drawn by chance", async (t) => {
   const { port, access } = await start(t, { accessLogShare: 0.3 });
   const connection = await openConnection(port);
   t.teardown(() => connection.socket.destroy());
@@ -315,46 +238,18 @@ t.test("a share of requests without a trace is drawn by chance", async (t) => {
   t.ok(logged > 50 && logged < 200, `${logged} of 400`);
 });
 
+t.test("of many events, the first ones are logged, and the number of the others", async (t) => {
+  const lines: string[] = [];
+  const note = createBurstLog(2, 10, (count, last) => lines.push(`${count} more, the last one: ${last}`));
+  for (let index = 0; index < 5; index++) note(`event ${index}`, () => lines.push(`${index}`));
+  await delay(50);
+  t.same(lines, ["0", "1", "3 more, the last one: event 4"]);
+  note("next", () => lines.push("next"));
+  t.equal(lines.at(-1), "next");
+});
+
 t.test("failures are logged whatever the share", async (t) => {
   const { port, access } = await start(t, { accessLogShare: 1e-9 });
   await rawRequest(port, "/broken", { headers: { "X-Request-Id": "f" } });
   t.match(access(), [{ id: "f", status: 500 }]);
-});
-
-const PARENT = "b7ad6b7169203331";
-
-t.test("a traceparent of version 00 says trace and parent", async (t) => {
-  for (const flags of ["01", "02"]) {
-    t.strictSame(parseTraceParent(`00-${TRACE}-${PARENT}-${flags}`), { traceId: TRACE, parentId: PARENT });
-  }
-});
-
-t.test("later versions are read as far as they are like it", async (t) => {
-  for (const header of [
-    `01-${TRACE}-${PARENT}-01`,
-    `cc-${TRACE}-${PARENT}-01-what-the-future-will-be-like`,
-  ]) {
-    t.match(parseTraceParent(header), { traceId: TRACE, parentId: PARENT }, header);
-  }
-});
-
-t.test("an invalid header is ignored", async (t) => {
-  for (const header of [
-    "",
-    "00",
-    `00-${TRACE}-${PARENT}`,
-    `00-${TRACE}-${PARENT}-01-more`,
-    `00-${TRACE}-${PARENT}-0`,
-    `00-${TRACE}-${PARENT}-0x`,
-    `ff-${TRACE}-${PARENT}-01`,
-    `00-${"0".repeat(32)}-${PARENT}-01`,
-    `00-${TRACE}-${"0".repeat(16)}-01`,
-    `00-${TRACE.toUpperCase()}-${PARENT}-01`,
-    `00-${TRACE.slice(1)}-${PARENT}-01`,
-    `01-${TRACE}-${PARENT}-01.more`,
-    ` 00-${TRACE}-${PARENT}-01`,
-    `01-${TRACE}-${PARENT}-01-${"x".repeat(600)}`,
-  ]) {
-    t.equal(parseTraceParent(header), undefined, header);
-  }
 });

@@ -6,13 +6,7 @@ import { runNow } from "../../src/event-loop/cooperative-task.js";
 import { createDocument, documentSteps } from "../../src/http/create-document.js";
 import { errorReply } from "../../src/http/error-reply.js";
 import type { BodyReply } from "../../src/http/reply.js";
-import {
-  jsonOf,
-  openConnection,
-  type RawRequest,
-  rawRequest,
-  requestText,
-} from "../support/servers/raw-request.js";
+import { jsonOf, type RawRequest, rawRequest } from "../support/servers/raw-request.js";
 import { bodyOf, bodyReplyOf, routeOf, serveRoutes } from "../support/servers/serve-routes.js";
 
 const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
@@ -368,23 +362,6 @@ t.test("sends the whole where a range does not hold", async (t) => {
   t.equal(head.headers["content-length"], String(text.length));
 });
 
-t.test("compresses a document that many ask for at the same time once", async (t) => {
-  const document = createDocument(text, "application/json");
-  let calls = 0;
-  const encoded = (coding: "br" | "gzip") => {
-    calls += 1;
-    return document.encoded(coding);
-  };
-  const counted = { ...document, encoded };
-  const { port } = await serveRoutes(t, [routeOf("/x", () => ({ kind: "document", document: counted }))]);
-  const connections = await Promise.all(Array.from({ length: 5 }, () => openConnection(port)));
-  for (const { send } of connections) send(requestText("/x", { headers: { "Accept-Encoding": "br" } }));
-  const bodies = await Promise.all(connections.map(({ answer }) => answer()));
-  for (const { body } of bodies) t.equal(brotliDecompressSync(body).toString(), text);
-  t.ok(calls >= 1);
-  for (const { socket } of connections) socket.destroy();
-});
-
 const TEXT = "the same words again and again. ".repeat(200);
 
 t.test("has a strong ETag of content and content type, the same each time", async (t) => {
@@ -430,62 +407,6 @@ t.test("is the same made of pieces", async (t) => {
 });
 
 const id = () => "the-id";
-
-t.test("shows messages of what the client asked wrongly", async (t) => {
-  const reply = errorReply(new ZpublishError("not-found", "Dataset 'x' not found"), id);
-  t.match(reply, { status: "404 Not Found", body: `{"detail":"Dataset 'x' not found"}`, logLevel: "debug" });
-});
-
-t.test("keeps messages of failures for the log, and gives an id to find them by", async (t) => {
-  for (const code of [
-    "source-unreadable",
-    "corrupt-chunk",
-    "codec-failed",
-    "internal",
-    "invalid-metadata",
-  ] as const) {
-    const reply = errorReply(
-      new ZpublishError(code, "EACCES: permission denied, open '/srv/data/secret'"),
-      id,
-    );
-    t.match(reply, { status: /^500 /, logLevel: "error", hasId: true });
-    t.match(JSON.parse(reply.body), { detail: /./, id: "the-id" });
-    t.notMatch(reply.body, "/srv");
-  }
-});
-
-t.test("says when to try again", async (t) => {
-  for (const code of ["overloaded", "draining", "source-changed"] as const) {
-    const reply = errorReply(new ZpublishError(code, "x"), id);
-    t.match(reply, { status: /^503 /, hasId: false });
-    t.ok((reply.retryAfterSeconds ?? 0) > 0);
-  }
-});
-
-t.test("names the parameter that is no valid string", async (t) => {
-  const details = {
-    parameter: "dataset_id",
-    type: "string_unicode",
-    msg: "Expected valid UTF-8",
-    input: "%ff",
-  };
-  const reply = errorReply(new ZpublishError("invalid-path", "…", { details }), id);
-  t.match(reply.status, /^422 /);
-  t.strictSame(JSON.parse(reply.body), {
-    detail: [
-      { type: "string_unicode", loc: ["path", "dataset_id"], msg: "Expected valid UTF-8", input: "%ff" },
-    ],
-  });
-});
-
-t.test("names the parameter of the query that is not as expected", async (t) => {
-  const details = { parameter: "size", type: "int", input: "9" };
-  const reply = errorReply(new ZpublishError("invalid-query", "expected 64 to 1024", { details }), id);
-  t.match(reply, { status: /^422 /, logLevel: "debug" });
-  t.strictSame(JSON.parse(reply.body), {
-    detail: [{ type: "int", loc: ["query", "size"], msg: "expected 64 to 1024", input: "9" }],
-  });
-});
 
 t.test("bounds what it shows", async (t) => {
   t.ok(errorReply(new ZpublishError("not-found", "x".repeat(100_000)), id).body.length < 3000);

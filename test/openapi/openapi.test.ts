@@ -28,7 +28,6 @@ interface PathItem {
     readonly description: string;
   }[];
   readonly get: Operation;
-  readonly head: Operation;
 }
 
 interface OpenApi {
@@ -101,7 +100,7 @@ t.test("every parameter of a path is described, and those that span segments say
 
 t.test("parameters of the query are described before the headers, and none is required", async (t) => {
   const { paths } = await document();
-  const { parameters, get, head } = paths["/datasets/{dataset_id}/thumbnail/{var}.png"] as PathItem;
+  const { parameters, get } = paths["/datasets/{dataset_id}/thumbnail/{var}.png"] as PathItem;
   t.strictSame(
     parameters?.map(({ name }) => name),
     ["dataset_id", "var"],
@@ -113,16 +112,15 @@ t.test("parameters of the query are described before the headers, and none is re
     { name: "reversed" },
     { $ref: /IfNoneMatch/ },
   ]);
-  t.strictSame(head.parameters, get.parameters);
   t.ok(get.responses["200"]?.content?.["image/png"]);
 });
 
 t.test("operation ids are unique, tags declared, references resolve", async (t) => {
   const api = await document();
-  const operations = Object.values(api.paths).flatMap(({ get, head }) => [get, head]);
+  const operations = Object.values(api.paths).map(({ get }) => get);
   const ids = operations.map(({ operationId }) => operationId);
   t.equal(new Set(ids).size, ids.length);
-  t.ok(ids.every((id) => /^(get|head)_[A-Za-z0-9_]+$/.test(id)));
+  t.ok(ids.every((id) => /^get_[A-Za-z0-9_]+$/.test(id)));
   const tags = new Set(api.tags.map(({ name }) => name));
   t.ok(operations.every((operation) => operation.tags.length === 1 && tags.has(operation.tags[0] as string)));
   t.strictSame([...tags].sort(), ["datasets", "groups", "service", "zarr"]);
@@ -154,15 +152,6 @@ t.test("answers are those that apply", async (t) => {
   ]);
   const chunk = statuses("/datasets/{dataset_id}/zarr/{var}/{chunk}");
   t.strictSame(chunk.slice(0, 4), ["200", "206", "302", "304"]);
-});
-
-t.test("HEAD has the answers of GET, without bodies; it is not redirected to stores", async (t) => {
-  const { paths } = await document();
-  for (const { get, head } of Object.values(paths)) {
-    const expected = Object.keys(get.responses).filter((status) => status !== "302");
-    t.strictSame(Object.keys(head.responses), expected);
-    t.ok(Object.values(head.responses).every(({ content }) => content === undefined));
-  }
 });
 
 t.test("the server is the directory of the document, whatever the root path", async (t) => {

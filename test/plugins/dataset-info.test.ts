@@ -21,50 +21,6 @@ async function service(): Promise<FakeService> {
   return fakeService(routes);
 }
 
-t.test("/datasets lists ids in the order configured", async (t) => {
-  const { text } = await service();
-  t.equal(await text("/datasets"), '["climate","air"]');
-});
-
-t.test("a dataset without its slash redirects, an unknown one does not", async (t) => {
-  const { get } = await service();
-  t.strictSame(await get("/datasets/air"), { kind: "redirect", to: "with-slash" });
-  await t.rejects(get("/datasets/none"), { code: "not-found", message: "Dataset 'none' not found" });
-});
-
-t.test("/groups lists every group with a leading slash, parents first", async (t) => {
-  const { text } = await service();
-  t.equal(await text("/datasets/air/groups"), '["/"]');
-  t.equal(
-    await text("/datasets/climate/groups"),
-    '["/","/model b","/model b/coarse","/model b/fine","/model-a","/model-a/coarse","/model-a/fine"]',
-  );
-});
-
-t.test("paths of /groups are usable as they are, and extra slashes do not count", async (t) => {
-  const { text, get } = await service();
-  const expected = '["time","lat","lon","tas","pr"]';
-  for (const path of ["model-a/fine", "/model-a/fine", "model-a/fine/", "//model-a//fine//"]) {
-    t.equal(await text(`/datasets/climate/groups/${path}/keys`), expected, path);
-  }
-  t.equal(await text("/datasets/climate/groups//keys"), '["station"]');
-  t.equal(await text("/datasets/climate/groups//dict"), await text("/datasets/climate/dict"));
-  t.equal(await text("/datasets/climate/groups//info"), await text("/datasets/climate/info"));
-  t.match(await text("/datasets/climate/groups/"), "<h1><bdi>climate</bdi></h1>");
-  await t.rejects(get("/datasets/climate/groups//a//b/keys"), {
-    code: "not-found",
-    message: "Group 'a/b' not found in dataset 'climate'",
-  });
-});
-
-t.test("the suffixes win over a group of that name, unless a slash follows", async (t) => {
-  const { text, get } = await service();
-  t.equal(await text("/datasets/climate/groups/model-a/keys"), "[]");
-  await t.rejects(get("/datasets/climate/groups/model-a/keys/"), {
-    message: "Group 'model-a/keys' not found in dataset 'climate'",
-  });
-});
-
 t.test("documents are made once per snapshot and carry its cache control", async (t) => {
   const { get } = await service();
   for (const path of ["keys", "dict", "info", "groups"]) {
@@ -202,12 +158,6 @@ t.test("requests at the same time and soon after make one page", async (t) => {
   const elsewhere = await reply(air, air.tree.root, false, request("other"));
   t.not(elsewhere.document.etag, first.document.etag);
   t.equal(asked, 4, "another address is the same page placed elsewhere");
-});
-
-t.test("the Zarr URL has the address that the client uses", async (t) => {
-  const { reply } = pages(async () => undefined);
-  const air = airTemperature();
-  t.match(await html(reply(air, air.tree.root, false, request("h/root"))), "http://h/root/datasets/air/zarr");
 });
 
 t.test("a new snapshot has a new page at once", async (t) => {

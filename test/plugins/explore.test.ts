@@ -64,6 +64,7 @@ t.test("a build without the files is a clear error", async (t) => {
 });
 
 const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested", nestedSource())];
+const published = await startServer(t, { datasets: DATASETS });
 
 const PAGES = [
   "/datasets/flat/explore",
@@ -100,7 +101,7 @@ t.test("the page and everything that it names is there, below any root path", as
 });
 
 t.test("a proxy may publish the service below another path", async (t) => {
-  const { get } = await startServer(t, { datasets: DATASETS });
+  const { get } = published;
   const html = await (await get("/datasets/nested/groups/a/b/explore")).text();
   const base = "https://data.example/public/datasets/nested/groups/a/b/explore";
   for (const link of linksOf(html, base)) t.ok(link.startsWith("https://data.example/public/"), link);
@@ -110,7 +111,7 @@ t.test("a proxy may publish the service below another path", async (t) => {
 });
 
 t.test("the explorer of a group wins over a group of that name, which has a slash", async (t) => {
-  const { get } = await startServer(t, { datasets: DATASETS });
+  const { get } = published;
   const missing = await get("/datasets/nested/groups/x/explore");
   t.equal(missing.status, 404);
   t.same(await missing.json(), { detail: "Group 'x' not found in dataset 'nested'" });
@@ -121,7 +122,7 @@ t.test("the explorer of a group wins over a group of that name, which has a slas
 });
 
 t.test("page and files come with a policy that lets nothing in from elsewhere", async (t) => {
-  const { url, get } = await startServer(t, { datasets: DATASETS });
+  const { url, get } = published;
   const page = await get("/datasets/flat/explore");
   const html = await page.text();
   t.notMatch(html, /<style|<script>|style="| on\w+="/);
@@ -142,7 +143,7 @@ t.test("page and files come with a policy that lets nothing in from elsewhere", 
 });
 
 t.test("files never change and are sent in the forms that the build compressed", async (t) => {
-  const { url, get } = await startServer(t, { datasets: DATASETS });
+  const { url, get } = published;
   const html = await (await get("/datasets/flat/explore")).text();
   const asset = linksOf(html, `${url}/datasets/flat/explore`).find((link) => /\/page-\w+\.js/.test(link));
   const { port, pathname } = new URL(asset as string);

@@ -1,36 +1,8 @@
 import t from "tap";
 import type { DocumentPieces } from "../../src/http/create-document.js";
-import { packageVersion } from "../../src/observe/versions.js";
-import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
 import { createSnapshotMemo } from "../../src/plugins/documents.js";
-import moduleVersion from "../../src/plugins/module-version.js";
-import pluginInfo from "../../src/plugins/plugin-info.js";
 import { parsePictureQuery, placeAt } from "../../src/plugins/thumbnail-plugin.js";
-import zarrPlugin from "../../src/plugins/zarr-plugin.js";
-import { fakeContext } from "../support/datasets/fake-context.js";
-import { fakeService } from "../support/datasets/fake-service.js";
 import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
-
-t.test("/versions is a flat object of strings", async (t) => {
-  const { text } = fakeService(await moduleVersion.routes(fakeContext({})));
-  t.strictSame(JSON.parse(await text("/versions")), { zpublish: "0.1.0", node: "20.20.2", LANG: "C.UTF-8" });
-});
-
-t.test("/plugins has path and version of every loaded plugin", async (t) => {
-  const { text } = fakeService(await pluginInfo.routes(fakeContext({ plugins: ["dataset_info"] })));
-  t.strictSame(JSON.parse(await text("/plugins")), {
-    dataset_info: { path: "zpublish/plugins/dataset_info", version: "0.1.0" },
-  });
-});
-
-t.test("plugins name themselves, their module and this package's version", async (t) => {
-  t.match(packageVersion, /^\d+\.\d+\.\d+/);
-  for (const plugin of [datasetInfo, moduleVersion, pluginInfo]) {
-    t.match(plugin.name, /^[a-z][a-z0-9_]*$/);
-    t.equal(plugin.version, packageVersion);
-    t.match(plugin.path, /^zpublish\/plugins\/[a-z-]+$/);
-  }
-});
 
 const SNAPSHOT = fakeSnapshot("x", {});
 const OTHER = fakeSnapshot("x", {});
@@ -84,31 +56,6 @@ t.test("a document that fails is made again for the next request", async (t) => 
   );
   const second = document(SNAPSHOT, "a", "text/plain", () => ["fine"]);
   t.equal(Buffer.from((await second).bytes).toString(), "fine");
-});
-
-const ROOT = { variables: { x: { dims: ["x"], shape: [3] } } };
-
-t.test("a chunk of an array that was served and is now refused is a failure, not absent", async (t) => {
-  const refused = [
-    { path: "g/lost", reason: "half written" },
-    { path: "never", reason: "no codec" },
-  ];
-  const snapshot = { ...fakeSnapshot("d", ROOT, { refused }), withdrawn: new Set(["g/lost"]) };
-  const { get } = fakeService(await zarrPlugin.routes(fakeContext({ snapshots: [snapshot] })));
-  await t.rejects(get("/datasets/d/zarr/g/lost/0.0"), { code: "source-unreadable", message: /half written/ });
-  for (const path of ["g/lost/.zarray", "g/lost/zarr.json", "g/lost", "g/other/0.0", "never/0.0"]) {
-    await t.rejects(get(`/datasets/d/zarr/${path}`), { code: "not-found" }, path);
-  }
-});
-
-t.test("the root's documents have their own routes, and doubled slashes reach them, too", async (t) => {
-  const routes = await zarrPlugin.routes(fakeContext({ snapshots: [fakeSnapshot("d", ROOT)] }));
-  const store = "/datasets/{dataset_id}/zarr";
-  const { text } = fakeService(routes);
-  for (const name of [".zmetadata", ".zgroup", ".zattrs", ""]) {
-    t.ok(routes.some(({ path }) => path === `${store}/${name}`));
-    t.equal(await text(`/datasets/d/zarr/${name}`), await text(`/datasets/d/zarr//${name}`), name);
-  }
 });
 
 function refusal(run: () => unknown) {

@@ -80,6 +80,10 @@ function mapSource() {
 
 const ASKED = { overviews: { levels: "auto", method: "mean" } } as const;
 
+const published = await startServer(t, {
+  datasets: [datasetOf("map", mapSource(), ASKED), datasetOf("plain", mapSource())],
+});
+
 interface Consolidated {
   readonly metadata: Readonly<
     Record<string, { readonly shape?: readonly number[]; readonly [key: string]: unknown }>
@@ -115,7 +119,7 @@ async function readAll(url: string, path: string): Promise<{ data: number[]; sha
 }
 
 t.test("levels are groups beside the dataset itself, each a tree like it", async (t) => {
-  const { json, get } = await startServer(t, { datasets: [datasetOf("map", mapSource(), ASKED)] });
+  const { json, get } = published;
   const { metadata } = (await json(`${STORE}/.zmetadata`)) as Consolidated;
   const shapes = (level: number) =>
     Object.fromEntries(
@@ -199,7 +203,7 @@ t.test("levels are groups beside the dataset itself, each a tree like it", async
 });
 
 t.test("values are the chain of means, in v2 and v3", async (t) => {
-  const { url } = await startServer(t, { datasets: [datasetOf("map", mapSource(), ASKED)] });
+  const { url } = published;
   let plane: Plane = { data: [], shape: [6, 9] };
   for (let index = 0; index < 54; index++) plane.data.push(index % 13 === 0 ? Number.NaN : index * 0.5 + 10);
   let lat: Plane = { data: Array.from({ length: 6 }, (_, index) => 25 - index * 10), shape: [1, 6] };
@@ -227,7 +231,7 @@ t.test("values are the chain of means, in v2 and v3", async (t) => {
 });
 
 t.test("level 0 and arrays without horizontal axes are the dataset's own chunks", async (t) => {
-  const { get, url } = await startServer(t, { datasets: [datasetOf("map", mapSource(), ASKED)] });
+  const { get, url } = published;
   const etagOf = async (path: string) => {
     const response = await get(`/datasets/map/${path}`);
     t.equal(response.status, 200, path);
@@ -270,9 +274,7 @@ t.test("the cache has one entry for a chunk of the dataset and of level 0", asyn
 });
 
 t.test("what is not there is 404, with a sentence", async (t) => {
-  const { get, json } = await startServer(t, {
-    datasets: [datasetOf("map", mapSource(), ASKED), datasetOf("plain", mapSource())],
-  });
+  const { get, json } = published;
   for (const path of [
     "4/t/0.0.0",
     "4/",

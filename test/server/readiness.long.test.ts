@@ -160,11 +160,6 @@ t.test("a balancer gets an answer in time, even if the pool is slow", async (t) 
   t.same(first, { ready: false, reason: "starting", checks: {} });
 });
 
-t.test("a server without datasets is ready", async (t) => {
-  const { json } = await startServer(t, { datasets: [] });
-  t.match(await json("/readyz"), { ready: true });
-});
-
 t.test("a server is ready once a worker has made a chunk, which clients do not see", async (t) => {
   const source = createMemorySource({
     groups: [{ path: "/", arrays: [{ name: "v", data: new Uint8Array(4), shape: [4] }] }],

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import * as zarr from "zarrita";
 import { createDataTree, createServer, type Plugin } from "../../src/index.js";
 import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
 import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
@@ -149,17 +148,6 @@ t.test("the paths are those of a dataset among several, at the root", async (t) 
   t.match(page, "<title>flat · test</title>");
   t.match(page, /<nav aria-label="Breadcrumb"><ol><li aria-current="page"><bdi>flat<\/bdi><\/li><\/ol>/);
   t.match(await (await alone.get("/metrics")).text(), 'route="/zarr/{var:path}/{chunk}"');
-});
-
-t.test("zarrita opens it, in both formats", async (t) => {
-  const { url } = await startServer(t, { single, datasets: [NESTED] });
-  const at = async (path: string) => {
-    const store = await zarr.withConsolidatedMetadata(new zarr.FetchStore(`${url}/${path}`));
-    return zarr.root(store).resolve("a/b/v");
-  };
-  const v2 = await zarr.open.v2(await at("zarr"), { kind: "array" });
-  const v3 = await zarr.open.v3(await at("zarr3"), { kind: "array" });
-  for (const array of [v2, v3]) t.same((await zarr.get(array)).data, Uint8Array.of(1, 2, 3));
 });
 
 t.test("the OpenAPI document has the same operations under the same headings", async (t) => {

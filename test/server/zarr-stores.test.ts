@@ -11,11 +11,14 @@ import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested", nestedSource())];
+
+/** One server for all tests that change nothing. */
+const published = await startServer(t, { datasets: DATASETS });
 const FLAT = "/datasets/flat/zarr";
 const NESTED = "/datasets/nested/zarr";
 
 t.test("documents describe the whole store, and every group as a store of its own", async (t) => {
-  const { get, json } = await startServer(t, { datasets: DATASETS });
+  const { get, json } = published;
   const { metadata } = (await json(`${NESTED}/.zmetadata`)) as { metadata: Record<string, unknown> };
   t.same(
     Object.keys(metadata).sort(),
@@ -54,7 +57,7 @@ t.test("documents describe the whole store, and every group as a store of its ow
 });
 
 t.test("chunks are whole, and padded with the fill value", async (t) => {
-  const { get } = await startServer(t, { datasets: DATASETS });
+  const { get } = published;
   const items = async (key: string) => [
     ...new Int16Array(await (await get(`${FLAT}/t/${key}`)).arrayBuffer()),
   ];
@@ -70,7 +73,7 @@ t.test("chunks are whole, and padded with the fill value", async (t) => {
 });
 
 t.test("paths that name no chunk, array or group are 404", async (t) => {
-  const { get } = await startServer(t, { datasets: DATASETS });
+  const { get } = published;
   const keys = [
     "00.0",
     "+1.0",
@@ -84,6 +87,15 @@ t.test("paths that name no chunk, array or group are 404", async (t) => {
     "0.3",
     "0.0.",
     ".0",
+    "0..0",
+    "0,0",
+    "0%2e0%2f0",
+    "0x0.0",
+    "0.0%20",
+    "9007199254740993.0",
+    "18446744073709551616.0",
+    `${"9".repeat(900)}.0`,
+    "NaN.0",
   ];
   for (const key of keys) {
     const answer = await get(`${FLAT}/t/${key}`);
@@ -124,7 +136,7 @@ t.test("directories list their content, and redirect to their slash", async (t) 
 });
 
 t.test("conditions and ranges hold for chunks and documents", async (t) => {
-  const { get } = await startServer(t, { datasets: DATASETS });
+  const { get } = published;
   for (const path of [`${FLAT}/t/0.0`, `${FLAT}/.zmetadata`, "/datasets/flat/info"]) {
     const whole = await get(path);
     const etag = whole.headers.get("etag") as string;
@@ -179,7 +191,6 @@ t.test("a cache is warm after a restart, and not used for other data", async (t)
 
 const V3_FLAT = "/datasets/flat/zarr3";
 const V3_NESTED = "/datasets/nested/zarr3";
-const IN_MEMORY = [datasetOf("flat", flatSource()), datasetOf("nested", nestedSource())];
 
 interface GroupDocument {
   readonly consolidated_metadata: {
@@ -238,7 +249,7 @@ function datasetAt(id: string, location: string, encoding = {}) {
 }
 
 t.test("documents describe the whole store, and every group as a store of its own", async (t) => {
-  const { json } = await startServer(t, { datasets: IN_MEMORY });
+  const { json } = published;
   const root = (await json(`${V3_NESTED}/zarr.json`)) as GroupDocument;
   t.match(root, {
     zarr_format: 3,
@@ -271,7 +282,7 @@ t.test("documents describe the whole store, and every group as a store of its ow
 });
 
 t.test("chunks are those of v2, byte by byte, with one ETag", async (t) => {
-  const { get } = await startServer(t, { datasets: IN_MEMORY });
+  const { get } = published;
   for (const [v3, v2] of [
     ["t/c/0/0", "t/0.0"],
     ["t/c/1/2", "t/1.2"],
@@ -286,7 +297,7 @@ t.test("chunks are those of v2, byte by byte, with one ETag", async (t) => {
 });
 
 t.test("other paths are 404, and nodes without their slash redirects", async (t) => {
-  const { get } = await startServer(t, { datasets: IN_MEMORY });
+  const { get } = published;
   const absent = [
     "t/c",
     "t/c/0",
@@ -309,7 +320,7 @@ t.test("other paths are 404, and nodes without their slash redirects", async (t)
 });
 
 t.test("listings lead to every document and chunk", async (t) => {
-  const { get } = await startServer(t, { datasets: IN_MEMORY });
+  const { get } = published;
   const entries = async (path: string) =>
     [...(await (await get(path)).text()).matchAll(/href="([^"]+)"/g)].map(([, href]) => href).slice(1);
   t.same(await entries(`${V3_FLAT}/`), ["zarr.json", "crs/", "t/", "x/", "y/"]);
@@ -420,7 +431,7 @@ t.test("what v3 cannot say is left out by name, and stays in v2", async (t) => {
 });
 
 t.test("a prefix that is switched off is an ordinary 404", async (t) => {
-  const { get } = await startServer(t, { datasets: IN_MEMORY, plugins: [{ name: "zarr" }] });
+  const { get } = await startServer(t, { datasets: DATASETS, plugins: [{ name: "zarr" }] });
   t.equal((await get(`${V3_FLAT}/zarr.json`)).status, 404);
   t.equal((await get("/datasets/flat/zarr/.zgroup")).status, 200);
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { messageOf, ZpublishError } from "../../errors.js";
 import type { Log } from "../../observe/log.js";
+import { createBurstLog } from "../request-log.js";
 import {
   checkPort,
   type Listener,
@@ -40,25 +41,17 @@ const WARN_EVERY_MS = 10_000;
 /** Creates a limit. @param max Maximum of open connections. */
 function createConnectionLimit(max: number, log: Log): ConnectionLimit {
   const stats = { connections: 0, maxConnections: max, connectionsRefused: 0 };
-  let toldMs = Number.NEGATIVE_INFINITY;
-  let told = 0;
-
-  function refuse(close: () => void): void {
-    stats.connectionsRefused += 1;
-    close();
-    const nowMs = performance.now();
-    if (nowMs - toldMs < WARN_EVERY_MS) return;
-    const refused = stats.connectionsRefused - told;
-    toldMs = nowMs;
-    told = stats.connectionsRefused;
+  const warn = (refused: number) =>
     log.warn({ max, refused }, `connections refused: at most ${max} are allowed at once`);
-  }
-
+  const refused = createBurstLog(1, WARN_EVERY_MS, warn);
   return {
     stats,
     note(change, close) {
       stats.connections += change;
-      if (change > 0 && stats.connections > max) refuse(close);
+      if (change < 0 || stats.connections <= max) return;
+      stats.connectionsRefused += 1;
+      close();
+      refused("", () => warn(1));
     },
   };
 }

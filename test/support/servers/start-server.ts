@@ -48,6 +48,8 @@ export async function startServer(
       plugins: ALL_PLUGINS,
       refreshSeconds: 0,
       title: "test",
+      // Clients of tests keep connections, for which a server would wait.
+      drain: { delayMs: 0, timeoutMs: 0 },
       ...config,
     },
     { log, ...parts },

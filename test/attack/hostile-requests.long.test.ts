@@ -101,70 +101,41 @@ function isJson({ body }: RawAnswer): boolean {
   }
 }
 
-t.test("a chunk has one name", async (t) => {
-  const canonical = await rawRequest(port, "/datasets/air/zarr/air/1.0.0");
-  t.equal(canonical.status, 200);
-  const others = [
-    "01.0.0",
-    "+1.0.0",
-    "-1.0.0",
-    "1.0",
-    "1.0.0.0",
-    "1,0,0",
-    "1.0.0.",
-    ".1.0.0",
-    "1..0.0",
-    "1e0.0.0",
-  ];
-  const encoded = [
-    "0x1.0.0",
-    "1_0.0.0",
-    "%20" + "1.0.0",
-    "1.0.0%20",
-    "1%2e0%2f0",
-    "\u00d9\u00a1.0.0",
-    "1/0/0",
-  ];
-  const huge = [
-    "9007199254740993.0.0",
-    "18446744073709551617.0.0",
-    `${"9".repeat(900)}.0.0`,
-    "1e309.0.0",
-    "NaN.0.0",
-  ];
-  for (const key of [...others, ...encoded, ...huge]) {
-    const expected = isNodeHttp && /[\x80-\xff]/.test(key) ? 400 : 404;
-    t.equal((await rawRequest(port, `/datasets/air/zarr/air/${key}`)).status, expected, key.slice(0, 40));
+t.test("headers that pretend to be somebody's change nothing for others", async (t) => {
+  const headers = {
+    "X-Forwarded-For": "127.0.0.1",
+    "X-Forwarded-Host": "evil.example",
+    "X-Forwarded-Proto": "javascript",
+    "X-Forwarded-Prefix": "//evil.example",
+    Forwarded: "host=evil.example;proto=https",
+    "X-Original-URL": "/datasets/secret",
+    "X-Rewrite-URL": "/datasets/secret",
+    "X-HTTP-Method-Override": "DELETE",
+    Host: "evil.example",
+    traceparent: "00-ffffffffffffffffffffffffffffffff-ffffffffffffffff-ff",
+    "X-Request-Id": "a b\u00ffc",
+    Cookie: "x".repeat(4_000),
+    Authorization: "Bearer evil",
+    Connection: "close, Range, ETag",
+    TE: "trailers",
+    Upgrade: "h2c",
+  };
+  for (const [name, value] of Object.entries(headers)) {
+    for (const path of ["/", "/datasets/air", "/datasets/air/", ...target.truth.keys()]) {
+      const {
+        status,
+        headers: answered,
+        body,
+      } = await rawRequest(port, path, { headers: { [name]: value } });
+      const text =
+        JSON.stringify(answered) + (path === "/" || path.endsWith("/") ? body.toString("utf8") : "");
+      if (path.endsWith("zarr/field/0")) continue;
+      if (![200, 301].includes(status)) t.fail(`${name}, ${path}: ${status}`);
+      // What is asked for under a Host is not somebody else's pretence.
+      if (name !== "Host" && text.includes("evil")) t.fail(`${name}, ${path}: believed`);
+      const expected = target.truth.get(path);
+      if (expected !== undefined && !body.equals(expected.body)) t.fail(`${name}, ${path}: other bytes`);
+    }
   }
-  const same = await rawRequest(port, "/datasets/air/zarr/%61ir/%31%2e0.0");
-  t.ok(same.status === 200 && same.body.equals(canonical.body), "percent-encoded, it is the same");
-  const doubled = await rawRequest(port, "/datasets/air/zarr//air//1.0.0");
-  t.ok([200, 404].includes(doubled.status), "slashes collapse or lead nowhere");
-  if (doubled.status === 200) t.ok(doubled.body.equals(canonical.body));
   await target.isUnharmed(t);
-});
-
-t.test("long names are refused by their length, not by what they do to the server", async (t) => {
-  for (const [place, pathOf] of Object.entries(PLACES)) {
-    const name = "n".repeat(1_025);
-    t.equal((await rawRequest(port, pathOf(name))).status, 422, place);
-    const deep = "a/".repeat(500);
-    t.ok([404, 422].includes((await rawRequest(port, pathOf(`${deep}x`))).status), `${place}, deep`);
-  }
-  t.equal((await rawRequest(port, `/datasets/air/zarr/${"/".repeat(2_000)}air/0.0.0`)).status < 500, true);
-  await target.isUnharmed(t);
-});
-
-t.test("a redirect stays on this host, whatever the path says", async (t) => {
-  for (const path of [
-    "//evil.example/datasets/air",
-    "/\\evil.example",
-    "/datasets/air?x=//evil",
-    "//datasets/air/zarr",
-  ]) {
-    const { status, headers } = await rawRequest(port, path);
-    const { location } = headers;
-    t.ok(status === 404 || status === 301, path);
-    if (location !== undefined) t.match(location, /^\/(?![/\\])/, path);
-  }
 });
