@@ -38,6 +38,7 @@ export class ByteCursor {
   readonly end: number;
   /** All bytes that the structure lies in. */
   readonly bytes: Buffer;
+  private lazyView: DataView | undefined;
 
   /**
    * @param structure Name of the structure, for messages.
@@ -53,6 +54,12 @@ export class ByteCursor {
     this.bytes = bufferOf(bytes);
     this.at = start;
     this.end = end;
+  }
+
+  /** The same bytes, for entries that are read in place: millions may follow each other. */
+  get view(): DataView {
+    this.lazyView ??= new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.length);
+    return this.lazyView;
   }
 
   /** Bytes that are left. */
@@ -96,7 +103,8 @@ export class ByteCursor {
   /** An address or size of 8 bytes; null if all bits are set, which means that it is undefined or unlimited. */
   optional(): number | null {
     const { at } = this;
-    if (this.left < 8 || word(this.bytes, at + 4) !== -1 || word(this.bytes, at) !== -1) return this.u64();
+    if (this.left < 8 || this.view.getInt32(at + 4) !== -1 || this.view.getInt32(at) !== -1)
+      return this.u64();
     this.at = at + 8;
     return null;
   }

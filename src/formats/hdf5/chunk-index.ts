@@ -92,19 +92,23 @@ async function walkBTree1({ input, geometry, address, chunks }: IndexWalk): Prom
   const { chunkShape } = geometry;
   const rank = chunkShape.length;
   const coords = new Float64Array(rank);
-  await readBTree1(input, address, NODE_TYPE.chunks, 8 + 8 * (rank + 1), (entry) => {
-    const byteLength = entry.u32();
-    const mask = entry.u32();
+  const keyBytes = 8 + 8 * (rank + 1);
+  await readBTree1(input, address, NODE_TYPE.chunks, keyBytes, (entry) => {
+    const { view, at } = entry;
     for (let axis = 0; axis < rank; axis++) {
-      coords[axis] = entry.u64() / chunkShape[axis]!;
+      const place = at + 8 + 8 * axis;
+      const offset = view.getUint32(place + 4, true) * 2 ** 32 + view.getUint32(place, true);
+      coords[axis] = offset / chunkShape[axis]!;
       if (Number.isInteger(coords[axis])) continue;
       throw damagedIndex(
         `expected a chunk at multiples of ${chunkShape.join(" x ")}, received another place`,
       );
     }
-    entry.skip(8);
-    const child = entry.optional();
-    if (child !== null) chunks.add(coords, child, byteLength, mask);
+    const high = view.getUint32(at + keyBytes + 4, true);
+    const low = view.getUint32(at + keyBytes, true);
+    // All bits are set in an undefined address.
+    if ((high & low) === -1) return;
+    chunks.add(coords, high * 2 ** 32 + low, view.getUint32(at, true), view.getUint32(at + 4, true));
   });
 }
 

@@ -1,5 +1,7 @@
 import type { ZpublishError } from "../../errors.js";
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
+import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
+import { elementCount } from "../../model/data-tree.js";
 import { invalidFile } from "./bytes.js";
 import type { Hdf5ChunkedLayout } from "./hdf5-model.js";
 
@@ -51,8 +53,6 @@ export function chunkGeometry(
 
 /** Most chunks of a dataset: their places take some 400 MB. */
 const MAX_CHUNKS = 2 ** 24;
-/** Chunks that are moved between two looks at the clock. */
-const CHUNKS_PER_STEP = 16_384;
 
 /** The stored chunks of a dataset. */
 export interface Hdf5Chunks {
@@ -72,7 +72,7 @@ export interface Hdf5Chunks {
 /** Stored chunks as they are found in an index. */
 export interface ChunkList {
   /**
-   * Adds a chunk. Those outside of the grid are left out.
+   * Adds a chunk, unless it is outside of the grid.
    * @param coords Position in the grid, one number per axis; it is read at once.
    * @param address As the index has it.
    * @throws ZpublishError `invalid-metadata` if the chunk is not inside the file, or if there are too many.
@@ -90,18 +90,18 @@ export function createChunkList(
 ): ChunkList {
   const { grid, shape, chunkShape, filterCount, edgesAreUnfiltered } = geometry;
   const rank = grid.length;
+  const gridCount = elementCount(grid);
   const allFilters = 2 ** filterCount - 1;
   let count = 0;
-  let numbers = new Float64Array(16);
-  let offsets = new Float64Array(16);
-  let byteLengths = new Uint32Array(16);
-  let masks = new Uint32Array(16);
+  let [numbers, offsets] = [new Float64Array(0), new Float64Array(0)];
+  let [byteLengths, masks] = [new Uint32Array(0), new Uint32Array(0)];
   let isAscending = true;
   let hasMasks = false;
 
   function grow(): void {
-    if (count >= MAX_CHUNKS) throw damagedIndex(`expected at most ${MAX_CHUNKS} chunks, received more`);
-    const length = 2 * numbers.length;
+    const most = Math.min(gridCount, MAX_CHUNKS);
+    if (count >= most) throw damagedIndex(`expected at most ${most} chunks, received more`);
+    const length = Math.min(Math.max(64, 2 * count), most);
     numbers = grown(numbers, new Float64Array(length));
     offsets = grown(offsets, new Float64Array(length));
     byteLengths = grown(byteLengths, new Uint32Array(length));
@@ -109,30 +109,35 @@ export function createChunkList(
   }
 
   /** Moves the chunks to their places: all of the grid's, or in the order of their numbers. */
-  function* arrange(gridCount: number): CooperativeTask<Hdf5Chunks> {
+  function* arrange(): CooperativeTask<Hdf5Chunks> {
+    // Then each chunk is at its place, and the lists are as long as the grid.
+    if (isAscending && count === gridCount)
+      return { offsets, byteLengths, ...(hasMasks && { filterMasks: masks }) };
     const isDense = gridCount <= 2 * count;
-    const order = isAscending || isDense ? undefined : yield* sortedOrder(numbers.subarray(0, count));
+    const byNumber = (a: number, b: number): number => numbers[a]! - numbers[b]!;
+    const order =
+      isAscending || isDense
+        ? undefined
+        : yield* sortCooperatively([...numbers.keys()].slice(0, count), byNumber);
     const length = isDense ? gridCount : count;
     const to = {
       ...(isDense ? {} : { numbers: new Float64Array(length) }),
       offsets: new Float64Array(length).fill(-1),
       byteLengths: new Uint32Array(length),
-      ...(hasMasks ? { filterMasks: new Uint32Array(length) } : {}),
+      ...(hasMasks && { filterMasks: new Uint32Array(length) }),
     };
-    let previous = -1;
     for (let i = 0; i < count; i++) {
       const from = order === undefined ? i : order[i]!;
       const number = numbers[from]!;
       const place = isDense ? number : i;
-      if (isDense ? to.offsets[place] !== -1 : number === previous) {
+      if (isDense ? to.offsets[place] !== -1 : number === to.numbers?.[i - 1]) {
         throw damagedIndex(`expected each chunk once, received ${nameOf(number)} twice`);
       }
-      previous = number;
       if (to.numbers !== undefined) to.numbers[place] = number;
       to.offsets[place] = offsets[from]!;
       to.byteLengths[place] = byteLengths[from]!;
       if (to.filterMasks !== undefined) to.filterMasks[place] = masks[from]!;
-      if (i % CHUNKS_PER_STEP === CHUNKS_PER_STEP - 1) yield;
+      if (i % 16_384 === 0) yield;
     }
     return to;
   }
@@ -166,7 +171,7 @@ export function createChunkList(
       }
       if (count === numbers.length) grow();
       const mask = isPartial ? allFilters : filterMask & allFilters;
-      if (count > 0 && number < numbers[count - 1]!) isAscending = false;
+      if (count > 0 && number <= numbers[count - 1]!) isAscending = false;
       if (mask !== 0) hasMasks = true;
       numbers[count] = number;
       offsets[count] = offset;
@@ -174,59 +179,11 @@ export function createChunkList(
       masks[count] = mask;
       count++;
     },
-    finish: () => runCooperatively(arrange(grid.reduce((product, length) => product * length, 1))),
+    finish: () => runCooperatively(arrange()),
   };
 }
 
 function grown<T extends Float64Array | Uint32Array>(from: T, to: T): T {
   to.set(from);
   return to;
-}
-
-/**
- * Returns the positions of numbers in ascending order of the numbers. Merges the ascending runs that are there: the order of an
- * index is sorted but for few places, or consists of few runs.
- */
-function* sortedOrder(numbers: Float64Array): CooperativeTask<Uint32Array> {
-  const count = numbers.length;
-  let order = new Uint32Array(count);
-  let ends: number[] = [];
-  for (let i = 0; i < count; i++) {
-    order[i] = i;
-    if (i + 1 === count || numbers[i + 1]! < numbers[i]!) ends.push(i + 1);
-    if (i % 65_536 === 65_535) yield;
-  }
-  let other = new Uint32Array(count);
-  while (ends.length > 1) {
-    const merged: number[] = [];
-    let start = 0;
-    for (let run = 0; run < ends.length; run += 2) {
-      const middle = ends[run]!;
-      const end = ends[run + 1] ?? middle;
-      yield* mergeRuns(numbers, order, other, start, middle, end);
-      merged.push(end);
-      start = end;
-    }
-    [order, other] = [other, order];
-    ends = merged;
-  }
-  return order;
-}
-
-/** Merges `from[start, middle)` and `from[middle, end)` into `to`. */
-function* mergeRuns(
-  numbers: Float64Array,
-  from: Uint32Array,
-  to: Uint32Array,
-  start: number,
-  middle: number,
-  end: number,
-): CooperativeTask<void> {
-  let left = start;
-  let right = middle;
-  for (let at = start; at < end; at++) {
-    const takesLeft = right >= end || (left < middle && numbers[from[left]!]! <= numbers[from[right]!]!);
-    to[at] = takesLeft ? from[left++]! : from[right++]!;
-    if (at % 16_384 === 16_383) yield;
-  }
 }
