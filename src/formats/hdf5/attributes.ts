@@ -1,19 +1,11 @@
 import { startCooperatively } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
-import { assertRecords, readBTree2 } from "./b-trees.js";
-import { ByteCursor, bufferOf, invalidFile, roundUp, unsupportedFile } from "./bytes.js";
+import { readBTree2 } from "./b-trees.js";
+import { ByteCursor, bufferOf, check, invalidFile, roundUp, unsupportedFile } from "./bytes.js";
 import { integerAt } from "./datatypes.js";
 import type { Hdf5Attribute, Hdf5Item, Hdf5Type } from "./hdf5-model.js";
 import { FractalHeap, type GlobalHeap, type HeapCollection } from "./heaps.js";
-import {
-  cursorOf,
-  type Dataspace,
-  type HeaderMessage,
-  itemCount,
-  MESSAGE,
-  type ObjectReader,
-  parseDataspace,
-} from "./objects.js";
+import { cursorOf, type HeaderMessage, itemCount, MESSAGE, type ObjectReader } from "./objects.js";
 
 /** Records of the B-tree that has attributes by name, and their bytes: heap id, flags, creation order, hash. */
 const ATTRIBUTES_BY_NAME = 8;
@@ -25,12 +17,6 @@ const LIMITS: Readonly<ItemBudget> = { items: 300_000, bytes: 16 * 1024 * 1024 }
 
 /** Flag of messages whose content is elsewhere. */
 const IS_SHARED = 0x02;
-
-/** An attribute and its name. */
-interface NamedAttribute {
-  readonly name: string;
-  readonly attribute: Hdf5Attribute;
-}
 
 /**
  * Reads the attributes of an object: those of its header, and those in a heap.
@@ -46,7 +32,7 @@ export async function readAttributes(
   for (const message of await attributeMessages(reader, messages)) {
     await reader.input.pause();
     try {
-      const { name, attribute } = await readAttribute(reader, await message());
+      const [name, attribute] = await readAttribute(reader, await message());
       attributes.set(name, attribute);
     } catch (error) {
       reader.warn(`'${path}': an attribute cannot be read: ${reader.reasonOf(error)}`);
@@ -58,10 +44,7 @@ export async function readAttributes(
 /** A function that finds the content of an attribute message. */
 type AttributeMessage = () => ByteCursor | Promise<ByteCursor>;
 
-async function attributeMessages(
-  reader: ObjectReader,
-  messages: readonly HeaderMessage[],
-): Promise<AttributeMessage[]> {
+async function attributeMessages(reader: ObjectReader, messages: readonly HeaderMessage[]) {
   const found: AttributeMessage[] = [];
   for (const message of messages) {
     if (message.type === MESSAGE.attribute) found.push(() => reader.shared.resolve(message, "attribute"));
@@ -82,49 +65,38 @@ async function readDense(reader: ObjectReader, info: ByteCursor): Promise<Attrib
   if (heapAddress === null || treeAddress === null) return [];
   const heap = await FractalHeap.open(reader.input, heapAddress);
   const entries: { readonly id: ByteCursor; readonly isShared: boolean; readonly order: number }[] = [];
-  await readBTree2(reader.input, treeAddress, (kind) => {
-    assertRecords(kind, ATTRIBUTES_BY_NAME, RECORD_BYTES);
-    return (record) => {
-      const id = record.part(ID_BYTES, "fractal heap");
-      entries.push({ id, isShared: (record.u8() & IS_SHARED) !== 0, order: record.u32() });
-    };
+  await readBTree2(reader.input, treeAddress, ATTRIBUTES_BY_NAME, RECORD_BYTES, (record) => {
+    const id = record.part(ID_BYTES, "fractal heap");
+    entries.push({ id, isShared: (record.u8() & IS_SHARED) !== 0, order: record.u32() });
   });
   const sorted = await startCooperatively(sortCooperatively(entries, (a, b) => a.order - b.order));
   return sorted.map(({ id, isShared }) => async () => {
-    if (isShared) return reader.shared.readFromHeap(id, MESSAGE.attribute, "attribute");
+    if (isShared) throw unsupportedFile("it is in a heap of shared messages, which is not read");
     return new ByteCursor(await heap.read(id), "attribute");
   });
 }
 
-/** Reads an attribute message (HDF5 File Format Specification, IV.A.2.m). */
-async function readAttribute(reader: ObjectReader, cursor: ByteCursor): Promise<NamedAttribute> {
+/** Reads the name and content of an attribute message (HDF5 File Format Specification, IV.A.2.m). */
+async function readAttribute(reader: ObjectReader, cursor: ByteCursor): Promise<[string, Hdf5Attribute]> {
   const version = cursor.version(1, 3);
   const flags = version === 1 ? cursor.u8() & 0 : cursor.u8();
-  const nameBytes = cursor.u16();
-  const typeBytes = cursor.u16();
-  const spaceBytes = cursor.u16();
+  // Names, types and spaces are padded to 8 bytes in version 1.
+  const padded = (byteLength: number): number => (version === 1 ? roundUp(byteLength) : byteLength);
+  const nameBytes = padded(cursor.u16());
+  const typeBytes = padded(cursor.u16());
+  const spaceBytes = padded(cursor.u16());
   // Charset of the name: ASCII is UTF-8, too.
   if (version === 3) cursor.skip(1);
-  const name = parseName(cursor, nameBytes, version);
-  const typePart = cursor.part(version === 1 ? roundUp(typeBytes) : typeBytes, "datatype");
-  const spacePart = cursor.part(version === 1 ? roundUp(spaceBytes) : spaceBytes, "dataspace");
+  const name = cursor.text(nameBytes);
+  const typePart = cursor.part(typeBytes, "datatype");
+  const spacePart = cursor.part(spaceBytes, "dataspace");
   const type = await reader.shared.datatype(typePart, (flags & 1) !== 0);
-  const isShared = (flags & 2) !== 0;
-  const { shape } = parseDataspace(
-    isShared ? await reader.shared.follow(spacePart, MESSAGE.dataspace) : spacePart,
-  );
+  const { shape } = await reader.shared.dataspace(spacePart, (flags & 2) !== 0);
   try {
-    return { name, attribute: { type, shape, items: await readValues(reader, cursor, type, shape) } };
+    return [name, { type, shape, items: await readValues(reader, cursor, type, shape) }];
   } catch (error) {
-    return { name, attribute: { type, shape, items: undefined, problem: reader.reasonOf(error) } };
+    return [name, { type, shape, items: undefined, problem: reader.reasonOf(error) }];
   }
-}
-
-/** Names, types and spaces are padded to 8 bytes in version 1. */
-function parseName(cursor: ByteCursor, byteLength: number, version: number): string {
-  const name = cursor.text(byteLength);
-  if (version === 1) cursor.skip(roundUp(byteLength) - byteLength);
-  return name;
 }
 
 /** @param cursor At the values of an attribute message. */
@@ -132,13 +104,11 @@ async function readValues(
   reader: ObjectReader,
   cursor: ByteCursor,
   type: Hdf5Type,
-  shape: Dataspace["shape"],
+  shape: Hdf5Attribute["shape"],
 ): Promise<Hdf5Item[]> {
   const count = itemCount(shape);
   const byteLength = count * type.size;
-  if (byteLength > cursor.left) {
-    throw invalidFile(`attribute: expected values of ${byteLength} bytes, received ${cursor.left}`);
-  }
+  check(byteLength <= cursor.left, "attribute", `values of ${byteLength} bytes`, cursor.left);
   reader.checkBudget();
   const budget = { items: LIMITS.items, bytes: LIMITS.bytes };
   try {
@@ -182,11 +152,8 @@ export async function readHeapItems(
   budget: ItemBudget,
   start = 0,
 ): Promise<Hdf5Item[]> {
-  if (start + count * type.size > bytes.length) {
-    throw invalidFile(
-      `expected ${count} items of ${type.size} bytes, received ${bytes.length - start} bytes`,
-    );
-  }
+  const left = bytes.length - start;
+  check(count * type.size <= left, "values", `${count} items of ${type.size} bytes`, `${left} bytes`);
   const buffer = bufferOf(bytes);
   const { items: maxItems, bytes: maxBytes } = budget;
   let collections: Map<number, HeapCollection> | undefined;
@@ -239,17 +206,15 @@ function decodeItem(type: Hdf5Type, bytes: Buffer, at: number, state: Decoding):
       spendBytes(state, type.size);
       return decodeString(bytes, at, at + type.size, type.padding);
     case "vlen-string": {
-      const object = objectAt(bytes, at, 1, state)?.object;
-      return object === undefined ? "" : decodeString(object, 0, object.length, "null-terminated");
+      const object = objectAt(bytes, at, 1, state);
+      return decodeString(object, 0, object.length, "null-terminated");
     }
     case "vlen": {
-      const found = objectAt(bytes, at, type.base.size, state);
-      return found === undefined ? [] : decodeMany(type.base, found.object, 0, found.length, state);
+      const object = objectAt(bytes, at, type.base.size, state);
+      return decodeMany(type.base, object, 0, object.length / type.base.size, state);
     }
     case "array":
       return decodeMany(type.base, bytes, at, type.size / type.base.size, state);
-    case "complex":
-      return decodeMany(type.base, bytes, at, 2, state);
     case "compound": {
       spendItems(state, type.fields.length);
       const fields = new Map<string, Hdf5Item>();
@@ -280,24 +245,13 @@ function decodeInteger(
   at: number,
 ): number | bigint {
   const { size, isSigned } = type;
-  if (type.precision !== size * 8) {
+  const isLittle = type.byteOrder === "<";
+  if (size === 8 || type.precision !== size * 8) {
     const value = integerAt(bytes, at, type);
     return size === 8 ? value : Number(value);
   }
-  const isLittle = type.byteOrder === "<";
-  switch (size) {
-    case 1:
-      return isSigned ? bytes.readInt8(at) : bytes.readUInt8(at);
-    case 2:
-      if (isLittle) return isSigned ? bytes.readInt16LE(at) : bytes.readUInt16LE(at);
-      return isSigned ? bytes.readInt16BE(at) : bytes.readUInt16BE(at);
-    case 4:
-      if (isLittle) return isSigned ? bytes.readInt32LE(at) : bytes.readUInt32LE(at);
-      return isSigned ? bytes.readInt32BE(at) : bytes.readUInt32BE(at);
-    default:
-      if (isLittle) return isSigned ? bytes.readBigInt64LE(at) : bytes.readBigUInt64LE(at);
-      return isSigned ? bytes.readBigInt64BE(at) : bytes.readBigUInt64BE(at);
-  }
+  if (isSigned) return isLittle ? bytes.readIntLE(at, size) : bytes.readIntBE(at, size);
+  return isLittle ? bytes.readUIntLE(at, size) : bytes.readUIntBE(at, size);
 }
 
 function decodeFloat(type: Extract<Hdf5Type, { kind: "float" }>, bytes: Buffer, at: number): number {
@@ -316,35 +270,30 @@ function halfFloat(bits: number): number {
   return sign * (1024 + mantissa) * 2 ** (exponent - 25);
 }
 
+const NO_OBJECT = Buffer.alloc(0);
+
 /**
  * Returns the object of an item of variable length: number of elements, address of a collection, index in it.
- * @returns Undefined if it is empty, or if its collection has to be loaded first.
+ * @returns No bytes if it is empty, or if its collection has to be loaded first.
  */
-function objectAt(
-  bytes: Buffer,
-  at: number,
-  elementBytes: number,
-  state: Decoding,
-): { readonly object: Buffer; readonly length: number } | undefined {
+function objectAt(bytes: Buffer, at: number, elementBytes: number, state: Decoding): Buffer {
   const length = bytes.readUInt32LE(at);
   const address = bytes.readBigUInt64LE(at + 4);
-  if (length === 0 || address === 0n) return undefined;
+  if (length === 0 || address === 0n) return NO_OBJECT;
   if (address > MAX_ADDRESS) throw invalidFile("global heap: an address has more than 53 bits");
   const collection = state.collections?.get(Number(address));
   if (collection === undefined) {
     state.missing ??= new Set();
     state.missing.add(Number(address));
-    return undefined;
+    return NO_OBJECT;
   }
   const index = bytes.readUInt32LE(at + 12);
   const object = collection.get(index);
   if (object === undefined) throw invalidFile(`global heap: there is no object ${index}`);
   const byteLength = length * elementBytes;
-  if (byteLength > object.length) {
-    throw invalidFile(`global heap: expected an object of ${byteLength} bytes, received ${object.length}`);
-  }
+  check(byteLength <= object.length, "global heap", `an object of ${byteLength} bytes`, object.length);
   spendBytes(state, byteLength);
-  return { object: object.subarray(0, byteLength), length };
+  return object.subarray(0, byteLength);
 }
 
 function spendItems(state: Decoding, count: number): void {
@@ -360,28 +309,20 @@ function spendBytes(state: Decoding, byteLength: number): void {
 const NUL = 0x00;
 const SPACE = 0x20;
 
-/**
- * Decodes a string without its padding. Bytes that are no UTF-8 become U+FFFD, as in netCDF4-python.
- * @param start Its first byte in `bytes`.
- * @param end The byte behind it.
- */
+/** Decodes a string without its padding. Bytes that are no UTF-8 become U+FFFD, as in netCDF4-python. */
 function decodeString(
   bytes: Buffer,
   start: number,
   end: number,
   padding: Extract<Hdf5Type, { kind: "string" }>["padding"],
 ): string {
-  return bytes.toString("utf8", start, endOf(bytes, start, end, padding));
-}
-
-function endOf(bytes: Uint8Array, start: number, end: number, padding: string): number {
   let last = end;
   if (padding === "null-terminated") {
     last = start;
     while (last < end && bytes[last] !== NUL) last++;
-    return last;
+  } else {
+    const pad = padding === "space-padded" ? SPACE : NUL;
+    while (last > start && bytes[last - 1] === pad) last--;
   }
-  const pad = padding === "space-padded" ? SPACE : NUL;
-  while (last > start && bytes[last - 1] === pad) last--;
-  return last;
+  return bytes.toString("utf8", start, last);
 }

@@ -1,4 +1,4 @@
-import { type ByteCursor, bytesFor, type Hdf5Input, invalidFile } from "./bytes.js";
+import { type ByteCursor, bytesFor, check, type Hdf5Input, invalidFile } from "./bytes.js";
 
 const ADDRESS_BYTES = 8;
 const NODE = "node of a B-tree";
@@ -34,11 +34,8 @@ export async function readBTree1(
       header.signature("TREE");
       const [foundType, foundLevel] = [header.u8(), header.u8()];
       level ??= foundLevel;
-      if (foundType !== type || foundLevel !== level) {
-        throw invalidFile(
-          `${NODE}: expected type ${type} and level ${level}, received ${foundType} and ${foundLevel}`,
-        );
-      }
+      const isExpected = foundType === type && foundLevel === level;
+      check(isExpected, NODE, `type ${type} and level ${level}`, `${foundType} and ${foundLevel}`);
       const count = header.u16();
       const entries = await input.read(node + NODE_HEADER_BYTES, count * entryBytes, NODE);
       for (let end = entryBytes; end <= entries.end; end += entryBytes) {
@@ -66,28 +63,21 @@ const TREE_HEADER_BYTES = 38;
 /** Maximum depth: with two records per node there would be more than 2^32 records. */
 const MAX_DEPTH = 32;
 
-/** A version 2 node, and the number of records that its parent has for it. */
-interface ChildNode {
-  readonly address: number;
-  readonly count: number;
-}
-
-/** The kind of records that a version 2 B-tree has. */
-interface RecordKind {
-  readonly type: number;
-  readonly recordBytes: number;
-}
-
 /**
  * Reads a version 2 B-tree, level by level (HDF5 File Format Specification, III.A.2). Inner nodes have records, too.
- * @param open Receives what the header says of the records. It returns the function that reads one: its cursor is at the record.
- * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`; what `open` throws
+ * @param types Types of records that are expected: one, or a range.
+ * @param minBytes Bytes that are read of each record.
+ * @param visit Receives all records: a cursor at the record, its type and length.
+ * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
 export async function readBTree2(
   input: Hdf5Input,
   address: number,
-  open: (kind: RecordKind) => (record: ByteCursor) => void,
+  types: number | readonly [first: number, last: number],
+  minBytes: number,
+  visit: (record: ByteCursor, type: number, recordBytes: number) => void,
 ): Promise<void> {
+  const [firstType, lastType] = typeof types === "number" ? [types, types] : types;
   const header = await input.readChecked(address, TREE_HEADER_BYTES, "BTHD", "B-tree");
   header.version(0, 0);
   const type = header.u8();
@@ -98,30 +88,31 @@ export async function readBTree2(
   const root = header.optional();
   const rootCount = header.u16();
   let recordsLeft = header.u64();
-  const visit = open({ type, recordBytes });
+  const isExpected = type >= firstType && type <= lastType && recordBytes >= minBytes;
+  const expected = `records of type ${firstType} and ${minBytes} bytes`;
+  check(isExpected, "B-tree", expected, `type ${type} and ${recordBytes}`);
   const { countBytes, totalBytes } = pointerWidths(nodeBytes, recordBytes, depth);
-  let nodes: ChildNode[] = root === null || recordsLeft === 0 ? [] : [{ address: root, count: rootCount }];
+  let nodes = root === null || recordsLeft === 0 ? [] : [{ address: root, count: rootCount }];
   if (nodes.length === 0) return;
   for (let level = depth; level >= 0; level--) {
     const childTotalBytes = totalBytes[level - 1] ?? 0;
     const pointerBytes = level === 0 ? 0 : ADDRESS_BYTES + countBytes + childTotalBytes;
     const addresses = nodes.map((node) => node.address);
     assertDistinct(addresses);
-    const children: ChildNode[] = [];
+    const children: typeof nodes = [];
     for (const [i, node] of nodes.entries()) {
       recordsLeft -= node.count;
       if (recordsLeft < 0) throw invalidFile("B-tree: its nodes have more records than it");
       const pointers = level === 0 ? 0 : node.count + 1;
       const used = NODE_OVERHEAD + node.count * recordBytes + pointers * pointerBytes;
-      if (used > nodeBytes)
-        throw invalidFile(`${NODE}: expected at most ${nodeBytes} bytes, received ${used}`);
+      check(used <= nodeBytes, NODE, `at most ${nodeBytes} bytes`, used);
       await input.prefetch(addresses, i, used);
       const cursor = await input.readChecked(node.address, used, level === 0 ? "BTLF" : "BTIN", NODE);
       cursor.version(0, 0);
       if (cursor.u8() !== type) throw invalidFile(`${NODE}: it belongs to another kind of tree`);
       for (let record = 0; record < node.count; record++) {
         const start = cursor.at;
-        visit(cursor);
+        visit(cursor, type, recordBytes);
         cursor.at = start + recordBytes;
       }
       for (let pointer = 0; pointer < pointers; pointer++) {
@@ -132,14 +123,6 @@ export async function readBTree2(
     nodes = children;
   }
   if (recordsLeft > 0) throw invalidFile(`B-tree: ${recordsLeft} records are missing`);
-}
-
-/** Checks the kind of a version 2 B-tree's records. @param minBytes Bytes that are read of each. */
-export function assertRecords(found: RecordKind, type: number, minBytes: number): void {
-  if (found.type === type && found.recordBytes >= minBytes) return;
-  throw invalidFile(
-    `B-tree: expected records of type ${type} and ${minBytes} bytes, received type ${found.type} and ${found.recordBytes}`,
-  );
 }
 
 function assertDistinct(nodes: readonly number[]): void {
@@ -153,11 +136,9 @@ function assertDistinct(nodes: readonly number[]): void {
  */
 function pointerWidths(nodeBytes: number, recordBytes: number, depth: number) {
   const leafRecords = Math.floor((nodeBytes - NODE_OVERHEAD) / recordBytes);
-  if (depth > MAX_DEPTH || !(leafRecords >= 1 && recordBytes >= 1)) {
-    throw invalidFile(
-      `B-tree: expected at most ${MAX_DEPTH} levels and room for records, received ${depth} levels of nodes of ${nodeBytes} bytes`,
-    );
-  }
+  const expected = `at most ${MAX_DEPTH} levels, and room for at most 2^53 records`;
+  const received = `${depth} levels of nodes of ${nodeBytes} bytes`;
+  check(depth <= MAX_DEPTH && leafRecords >= 1, "B-tree", expected, received);
   const countBytes = bytesFor(leafRecords);
   const totalBytes = [0];
   let total = leafRecords;
@@ -165,11 +146,7 @@ function pointerWidths(nodeBytes: number, recordBytes: number, depth: number) {
     const pointerBytes = ADDRESS_BYTES + countBytes + totalBytes[level - 1]!;
     const records = Math.floor((nodeBytes - NODE_OVERHEAD - pointerBytes) / (recordBytes + pointerBytes));
     total = (records + 1) * total + records;
-    if (records < 1 || total > Number.MAX_SAFE_INTEGER) {
-      throw invalidFile(
-        `B-tree: expected room for at most 2^53 records, received ${depth} levels of ${nodeBytes} bytes`,
-      );
-    }
+    check(records >= 1 && total <= Number.MAX_SAFE_INTEGER, "B-tree", expected, received);
     totalBytes.push(bytesFor(total));
   }
   return { countBytes, totalBytes };

@@ -12,6 +12,16 @@ export function unsupportedFile(message: string): ZpublishError {
   return new ZpublishError("unsupported", `HDF5: ${message}`);
 }
 
+/** @throws ZpublishError `invalid-metadata` unless a structure is as expected */
+export function check(
+  isValid: boolean,
+  structure: string,
+  expected: string | number,
+  received: unknown,
+): asserts isValid {
+  if (!isValid) throw invalidFile(`${structure}: expected ${expected}, received ${received}`);
+}
+
 /** Returns how many bytes the file has for numbers up to `limit`. */
 export function bytesFor(limit: number): number {
   return limit < 1 ? 1 : Math.floor(Math.log2(limit) / 8) + 1;
@@ -85,19 +95,20 @@ export class ByteCursor {
   u64(): number {
     const at = this.advance(8);
     const high = word(this.bytes, at + 4) >>> 0;
-    if (high > 0x1fffff) throw invalidFile(`${this.structure}: a number has more than 53 bits`);
-    return high * 0x1_0000_0000 + (word(this.bytes, at) >>> 0);
+    return this.exact(high * 0x1_0000_0000 + (word(this.bytes, at) >>> 0));
   }
 
   /** An unsigned integer of 1 to 8 bytes. */
   uint(byteLength: number): number {
-    if (byteLength === 8) return this.u64();
     const at = this.advance(byteLength);
     let value = 0;
     for (let i = byteLength - 1; i >= 0; i--) value = value * 256 + this.bytes[at + i]!;
-    if (value > Number.MAX_SAFE_INTEGER)
-      throw invalidFile(`${this.structure}: a number has more than 53 bits`);
-    return value;
+    return this.exact(value);
+  }
+
+  private exact(value: number): number {
+    if (value <= Number.MAX_SAFE_INTEGER) return value;
+    throw invalidFile(`${this.structure}: a number has more than 53 bits`);
   }
 
   /** An address or size of 8 bytes; null if all bits are set, which means that it is undefined or unlimited. */
@@ -154,10 +165,9 @@ export class ByteCursor {
   signature(expected: string): void {
     const at = this.advance(expected.length);
     for (let i = 0; i < expected.length; i++) {
-      if (this.bytes[at + i] !== expected.charCodeAt(i)) {
-        const found = this.bytes.subarray(at, at + expected.length).toString("hex");
-        throw invalidFile(`${this.structure}: expected the signature ${expected}, received 0x${found}`);
-      }
+      if (this.bytes[at + i] === expected.charCodeAt(i)) continue;
+      const found = this.bytes.subarray(at, at + expected.length).toString("hex");
+      throw invalidFile(`${this.structure}: expected the signature ${expected}, received 0x${found}`);
     }
   }
 
@@ -180,16 +190,14 @@ export class ByteCursor {
 }
 
 /**
- * Checks the checksum that follows a structure of a file: Jenkins' lookup3, `hashlittle` with 0 as initial value (HDF5 File Format
- * Specification, III).
- * @param bytes The structure, with the checksum in its last four bytes.
- * @throws ZpublishError `invalid-metadata` if it is another one
+ * Checks the checksum in the last four bytes of a structure: Jenkins' lookup3, `hashlittle` with 0 as initial value (HDF5 File
+ * Format Specification, III).
+ * @throws ZpublishError `invalid-metadata` if it differs
  */
 export function checkChecksum(bytes: Uint8Array, structure: string): void {
   const end = bytes.length - 4;
   if (end < 0) throw invalidFile(`${structure}: expected a checksum, received ${bytes.length} bytes`);
-  const stored = word(bytes, end) >>> 0;
-  const computed = lookup3(bytes, end);
+  const [stored, computed] = [word(bytes, end) >>> 0, lookup3(bytes, end)];
   if (stored === computed) return;
   const [expected, received] = [stored, computed].map((sum) => `0x${sum.toString(16).padStart(8, "0")}`);
   throw invalidFile(`${structure}: expected the checksum ${expected}, received ${received}`);
@@ -198,9 +206,7 @@ export function checkChecksum(bytes: Uint8Array, structure: string): void {
 /** Returns the checksum of the first bytes, by default of all. */
 export function lookup3(bytes: Uint8Array, byteLength = bytes.length): number {
   let a = (0xdeadbeef + byteLength) | 0;
-  let b = a;
-  let c = a;
-  let at = 0;
+  let [b, c, at] = [a, a, 0];
   for (; byteLength - at > 12; at += 12) {
     a = (a + word(bytes, at)) | 0;
     b = (b + word(bytes, at + 4)) | 0;
@@ -298,9 +304,7 @@ export class Hdf5Input {
   checkInside(address: number, byteLength: number, structure: string): void {
     if (byteLength <= this.bytesFrom(address)) return;
     const end = address + this.baseAddress + byteLength;
-    throw invalidFile(
-      `${structure}: expected a file of at least ${end} bytes, received ${this.file.byteLength}`,
-    );
+    check(false, structure, `a file of at least ${end} bytes`, this.file.byteLength);
   }
 
   /**
@@ -310,11 +314,7 @@ export class Hdf5Input {
    */
   async read(address: number, byteLength: number, structure: string): Promise<ByteCursor> {
     this.checkInside(address, byteLength, structure);
-    if (byteLength > MAX_STRUCTURE_BYTES) {
-      throw unsupportedFile(
-        `${structure}: expected at most ${MAX_STRUCTURE_BYTES} bytes, received ${byteLength}`,
-      );
-    }
+    check(byteLength <= MAX_STRUCTURE_BYTES, structure, `at most ${MAX_STRUCTURE_BYTES} bytes`, byteLength);
     this.bytesRead += byteLength;
     if (this.isExhausted) {
       throw this.maxBytes === MAX_METADATA_BYTES

@@ -1,12 +1,13 @@
+import { elementCount } from "../../model/data-tree.js";
 import type { FileBlocks } from "../file-format.js";
 import { NODE_TYPE, readBTree1, readBTree2 } from "./b-trees.js";
 import { type ByteCursor, Hdf5Input, isPowerOfTwo } from "./bytes.js";
 import {
   type ChunkGeometry,
   type ChunkList,
+  checkIndex,
   chunkGeometry,
   createChunkList,
-  damagedIndex,
   type Hdf5Chunks,
 } from "./chunk-list.js";
 import type { Hdf5ChunkedLayout } from "./hdf5-model.js";
@@ -56,18 +57,12 @@ const WALKS: Readonly<Record<Hdf5ChunkedLayout["index"]["kind"], (walk: IndexWal
   "b-tree-2": walkBTree2,
 };
 
-/** Chunks of a row, or pages of an array, between two looks at the clock. */
-const STEPS_PER_PAUSE = 4096;
-
 /** Adds the only chunk of a dataset; the layout message says all about it. */
 async function readSingle({ layout, geometry, address, chunks }: IndexWalk): Promise<void> {
   if (layout.index.kind !== "single") return;
   const { byteLength, filterMask } = layout.index;
-  if ((byteLength !== null) !== geometry.filterCount > 0) {
-    throw damagedIndex(
-      `expected the stored length of a filtered chunk only, received ${byteLength ?? "none"}`,
-    );
-  }
+  const isConsistent = (byteLength !== null) === geometry.filterCount > 0;
+  checkIndex(isConsistent, "the stored length of a filtered chunk only", byteLength ?? "none");
   const coords = geometry.grid.map(() => 0);
   chunks.add(coords, address, byteLength ?? geometry.chunkByteLength, filterMask);
 }
@@ -75,7 +70,7 @@ async function readSingle({ layout, geometry, address, chunks }: IndexWalk): Pro
 /** Adds chunks that lie one behind the other, unfiltered, in the order of the maximum shape. */
 async function readImplicit({ input, geometry, address, chunks }: IndexWalk): Promise<void> {
   const { chunkByteLength, filterCount, grid } = geometry;
-  if (filterCount > 0) throw damagedIndex(`expected chunks without filters, received ${filterCount} filters`);
+  checkIndex(filterCount === 0, "chunks without filters", `${filterCount} filters`);
   const { slotOf } = createSlotOrder(geometry, 0);
   const coords = new Float64Array(grid.length);
   for (;;) {
@@ -83,7 +78,8 @@ async function readImplicit({ input, geometry, address, chunks }: IndexWalk): Pr
     let axis = grid.length - 1;
     while (axis >= 0 && ++coords[axis]! === grid[axis]) coords[axis--] = 0;
     if (axis < 0) return;
-    if (axis < grid.length - 1 || coords[axis]! % STEPS_PER_PAUSE === 0) await input.pause();
+    const pause = input.pause();
+    if (pause !== undefined) await pause;
   }
 }
 
@@ -99,10 +95,8 @@ async function walkBTree1({ input, geometry, address, chunks }: IndexWalk): Prom
       const place = at + 8 + 8 * axis;
       const offset = view.getUint32(place + 4, true) * 2 ** 32 + view.getUint32(place, true);
       coords[axis] = offset / chunkShape[axis]!;
-      if (Number.isInteger(coords[axis])) continue;
-      throw damagedIndex(
-        `expected a chunk at multiples of ${chunkShape.join(" x ")}, received another place`,
-      );
+      if (!Number.isInteger(coords[axis]))
+        checkIndex(false, `a chunk at multiples of ${chunkShape.join(" x ")}`, "another place");
     }
     const high = view.getUint32(at + keyBytes + 4, true);
     const low = view.getUint32(at + keyBytes, true);
@@ -113,25 +107,22 @@ async function walkBTree1({ input, geometry, address, chunks }: IndexWalk): Prom
 }
 
 /** Types of records: places in the grid, without and with length and filter mask. */
-const UNFILTERED_RECORDS = 10;
+const CHUNK_RECORDS = [10, 11] as const;
 const FILTERED_RECORDS = 11;
 
 /** Reads a version 2 B-tree, whose records are entries followed by a place in the grid. */
 async function walkBTree2(walk: IndexWalk): Promise<void> {
   const rank = walk.geometry.grid.length;
   const coords = new Float64Array(rank);
-  await readBTree2(walk.input, walk.address, ({ type, recordBytes }) => {
-    if (type !== UNFILTERED_RECORDS && type !== FILTERED_RECORDS) {
-      throw damagedIndex(`expected a B-tree of chunks, received one of records of type ${type}`);
-    }
-    const entries = createChunkEntries(walk, type === FILTERED_RECORDS, recordBytes - 8 * rank);
-    return (record) => {
-      const start = record.at;
-      record.skip(entries.byteLength);
-      for (let axis = 0; axis < rank; axis++) coords[axis] = record.u64();
-      record.at = start;
-      entries.add(record, coords);
-    };
+  let entries: ChunkEntries | undefined;
+  const minBytes = ADDRESS_BYTES + 8 * rank;
+  await readBTree2(walk.input, walk.address, CHUNK_RECORDS, minBytes, (record, type, recordBytes) => {
+    entries ??= createChunkEntries(walk, type === FILTERED_RECORDS, recordBytes - 8 * rank);
+    const start = record.at;
+    record.skip(entries.byteLength);
+    for (let axis = 0; axis < rank; axis++) coords[axis] = record.u64();
+    record.at = start;
+    entries.add(record, coords);
   });
 }
 
@@ -159,15 +150,11 @@ function createChunkEntries(
   byteLength: number,
 ): ChunkEntries {
   const { chunkByteLength, filterCount } = geometry;
-  if (isFiltered !== filterCount > 0) {
-    throw damagedIndex(
-      `expected entries of ${filterCount > 0 ? "filtered" : "unfiltered"} chunks, received the other kind`,
-    );
-  }
+  const expected = `entries of ${filterCount > 0 ? "filtered" : "unfiltered"} chunks`;
+  checkIndex(isFiltered === filterCount > 0, expected, "the other kind");
   const lengthBytes = byteLength - ADDRESS_BYTES - MASK_BYTES;
-  if (isFiltered ? !(lengthBytes >= 1 && lengthBytes <= 8) : byteLength !== ADDRESS_BYTES) {
-    throw damagedIndex(`expected entries of ${isFiltered ? "13 to 20" : "8"} bytes, received ${byteLength}`);
-  }
+  const isSane = isFiltered ? lengthBytes >= 1 && lengthBytes <= 8 : byteLength === ADDRESS_BYTES;
+  checkIndex(isSane, `entries of ${isFiltered ? "13 to 20" : "8"} bytes`, byteLength);
   return {
     byteLength,
     add(cursor, coords) {
@@ -229,8 +216,11 @@ async function readPages(
   isWritten: (page: number) => boolean,
 ): Promise<void> {
   for (let page = 0; page * pageSlots < slots && firstSlot + page * pageSlots < usedSlots; page++) {
-    if (page % STEPS_PER_PAUSE === 0) await input.pause();
-    if (!isWritten(page)) continue;
+    if (!isWritten(page)) {
+      const pause = input.pause();
+      if (pause !== undefined) await pause;
+      continue;
+    }
     const count = Math.min(pageSlots, slots - page * pageSlots);
     const pageAddress = address + page * (pageSlots * entryBytes + CHECKSUM_BYTES);
     const byteLength = count * entryBytes + CHECKSUM_BYTES;
@@ -256,8 +246,8 @@ async function readFixedArray(walk: IndexWalk): Promise<void> {
   const entries = createChunkEntries(walk, header.u8() === 1, header.u8());
   const pageSlots = 2 ** header.u8();
   const slots = header.u64();
-  const expected = geometry.maxGrid.reduce((product, length) => product * length, 1);
-  if (slots !== expected) throw damagedIndex(`expected an array of ${expected} entries, received ${slots}`);
+  const expected = elementCount(geometry.maxGrid);
+  checkIndex(slots === expected, `an array of ${expected} entries`, slots);
   const address = header.optional();
   if (address === null) return;
   const array = createSlotArray(walk, entries, pageSlots, 0);
@@ -322,8 +312,7 @@ async function readExtensibleArray(walk: IndexWalk): Promise<void> {
       const address = index.optional();
       if (address !== null) await readSuperBlock(array, address, count, firstSlot, blockSlots);
     } else {
-      if (blockSlots > array.pageSlots)
-        throw damagedIndex("expected data blocks without pages in the index block, received others");
+      checkIndex(blockSlots <= array.pageSlots, "data blocks without pages in the index block", "others");
       // HDF5 writes other numbers of slots into blocks that the index block names.
       await readDataBlocks(array, { addresses: addressesAt(index, count), firstSlot, blockSlots }, false);
     }
@@ -342,19 +331,16 @@ async function readExtensibleHeader(walk: IndexWalk): Promise<ExtensibleArray | 
   const minSlots = header.u8();
   const minPointers = header.u8();
   const pageSlots = 2 ** header.u8();
-  if (!(maxBits >= 1 && maxBits <= 64 && isPowerOfTwo(minSlots) && isPowerOfTwo(minPointers))) {
-    throw damagedIndex(
-      `expected at most 64 bits and powers of two, received ${maxBits} bits, ${minSlots} entries and ${minPointers} pointers at least`,
-    );
-  }
+  const isSane = maxBits >= 1 && maxBits <= 64 && isPowerOfTwo(minSlots) && isPowerOfTwo(minPointers);
+  const received = `${maxBits} bits, ${minSlots} entries and ${minPointers} pointers at least`;
+  checkIndex(isSane, "at most 64 bits and powers of two", received);
   // Statistics, which only writers need.
   header.skip(48);
   const indexAddress = header.optional();
   if (indexAddress === null) return undefined;
   const { maxGrid } = walk.geometry;
   const unlimited = [...maxGrid.keys()].filter((axis) => maxGrid[axis] === Infinity);
-  if (unlimited.length !== 1)
-    throw damagedIndex(`expected one axis without limit, received ${unlimited.length}`);
+  checkIndex(unlimited.length === 1, "one axis without limit", unlimited.length);
   const slots = createSlotArray(walk, entries, pageSlots, unlimited[0]!);
   return { ...slots, maxBits, inlineSlots, minSlots, minPointers, indexAddress };
 }
@@ -368,13 +354,8 @@ async function readSuperBlock(
 ): Promise<void> {
   const isPaged = blockSlots > array.pageSlots;
   const bitmapBytes = isPaged ? count * Math.ceil(blockSlots / array.pageSlots / 8) : 0;
-  const block = await readNumberedBlock(
-    array,
-    address,
-    bitmapBytes + count * ADDRESS_BYTES,
-    "EASB",
-    firstSlot,
-  );
+  const ownBytes = bitmapBytes + count * ADDRESS_BYTES;
+  const block = await readNumberedBlock(array, address, ownBytes, "EASB", firstSlot);
   // One stream of bits over all data blocks, although each has whole bytes in the length of the bitmap.
   const bitmap = block.take(bitmapBytes);
   const blocks = { addresses: addressesAt(block, count), firstSlot, blockSlots };
@@ -423,13 +404,13 @@ async function readNumberedBlock(
   const block = await input.readChecked(address, byteLength, signature, structure);
   block.at = BLOCK_PREFIX_BYTES;
   const received = block.uint(numberBytes);
-  if (slot === undefined || received === slot - inlineSlots) return block;
-  throw damagedIndex(`expected a ${structure} at entry ${slot - inlineSlots}, received ${received}`);
+  const expected = slot === undefined ? received : slot - inlineSlots;
+  checkIndex(received === expected, `a ${structure} at entry ${expected}`, received);
+  return block;
 }
 
 function addressesAt(cursor: ByteCursor, count: number): (number | null)[] {
-  if (count * ADDRESS_BYTES > cursor.left)
-    throw damagedIndex(`expected ${count} addresses of blocks, received ${cursor.left} bytes`);
+  checkIndex(count * ADDRESS_BYTES <= cursor.left, `${count} addresses of blocks`, `${cursor.left} bytes`);
   return Array.from({ length: count }, () => cursor.optional());
 }
 
@@ -449,9 +430,7 @@ function createSlotOrder({ grid, maxGrid }: ChunkGeometry, firstAxis: number): S
   const slotOf = (coords: ArrayLike<number>): number =>
     axes.reduce((slot, axis, i) => (i === 0 ? 0 : slot * maxGrid[axis]!) + coords[axis]!, 0);
   const usedSlots = slotOf(grid.map((length) => length - 1)) + 1;
-  if (!(usedSlots <= Number.MAX_SAFE_INTEGER)) {
-    throw damagedIndex(`expected less than 2^53 slots, received ${usedSlots}`);
-  }
+  checkIndex(usedSlots <= Number.MAX_SAFE_INTEGER, "less than 2^53 slots", usedSlots);
   return {
     usedSlots,
     slotOf,

@@ -1,13 +1,12 @@
-import type { ZpublishError } from "../../errors.js";
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import { elementCount } from "../../model/data-tree.js";
-import { invalidFile } from "./bytes.js";
+import { check } from "./bytes.js";
 import type { Hdf5ChunkedLayout } from "./hdf5-model.js";
 
-/** Creates an error about an index of chunks. */
-export function damagedIndex(problem: string): ZpublishError {
-  return invalidFile(`index of chunks: ${problem}`);
+/** @throws ZpublishError `invalid-metadata` unless an index of chunks is as expected */
+export function checkIndex(isValid: boolean, expected: string, received: string | number): asserts isValid {
+  check(isValid, "index of chunks", expected, received);
 }
 
 /** Shape of a dataset, of its chunks, and what can be said of all of them. */
@@ -35,20 +34,11 @@ export function chunkGeometry(
   const perAxis = (lengths: readonly (number | null)[]): number[] =>
     lengths.map((length, axis) => (length === null ? Infinity : Math.ceil(length / chunkShape[axis]!)));
   const grid = perAxis(shape);
-  const count = grid.reduce((product, length) => product * length, 1);
-  if (!(count <= Number.MAX_SAFE_INTEGER)) {
-    throw damagedIndex(`expected a grid of less than 2^53 chunks, received ${grid.join(" x ")}`);
-  }
-  const chunkByteLength = chunkShape.reduce((product, length) => product * length, itemSize);
-  return {
-    shape,
-    chunkShape,
-    grid,
-    maxGrid: perAxis(maxShape),
-    chunkByteLength,
-    filterCount,
-    edgesAreUnfiltered,
-  };
+  const isSane = elementCount(grid) <= Number.MAX_SAFE_INTEGER;
+  checkIndex(isSane, "a grid of less than 2^53 chunks", grid.join(" x "));
+  const chunkByteLength = elementCount(chunkShape) * itemSize;
+  const maxGrid = perAxis(maxShape);
+  return { shape, chunkShape, grid, maxGrid, chunkByteLength, filterCount, edgesAreUnfiltered };
 }
 
 /** Most chunks of a dataset: their places take some 400 MB. */
@@ -100,7 +90,7 @@ export function createChunkList(
 
   function grow(): void {
     const most = Math.min(gridCount, MAX_CHUNKS);
-    if (count >= most) throw damagedIndex(`expected at most ${most} chunks, received more`);
+    checkIndex(count < most, `at most ${most} chunks`, "more");
     const length = Math.min(Math.max(64, 2 * count), most);
     numbers = grown(numbers, new Float64Array(length));
     offsets = grown(offsets, new Float64Array(length));
@@ -131,7 +121,7 @@ export function createChunkList(
       const number = numbers[from]!;
       const place = isDense ? number : i;
       if (isDense ? to.offsets[place] !== -1 : number === to.numbers?.[i - 1]) {
-        throw damagedIndex(`expected each chunk once, received ${nameOf(number)} twice`);
+        checkIndex(false, "each chunk once", `${nameOf(number)} twice`);
       }
       if (to.numbers !== undefined) to.numbers[place] = number;
       to.offsets[place] = offsets[from]!;
@@ -165,9 +155,8 @@ export function createChunkList(
       }
       const offset = baseAddress + address;
       if (!(offset + byteLength <= fileByteLength && byteLength < 2 ** 32)) {
-        throw damagedIndex(
-          `expected ${nameOf(number)} inside the ${fileByteLength} bytes of the file, received ${byteLength} bytes at ${offset}`,
-        );
+        const expected = `${nameOf(number)} inside the ${fileByteLength} bytes of the file`;
+        checkIndex(false, expected, `${byteLength} bytes at ${offset}`);
       }
       if (count === numbers.length) grow();
       const mask = isPartial ? allFilters : filterMask & allFilters;

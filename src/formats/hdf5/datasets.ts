@@ -1,7 +1,8 @@
+import { elementCount } from "../../model/data-tree.js";
 import { readAttributes } from "./attributes.js";
-import { type ByteCursor, type Hdf5Input, invalidFile, roundUp, unsupportedFile } from "./bytes.js";
+import { type ByteCursor, check, type Hdf5Input, invalidFile, roundUp, unsupportedFile } from "./bytes.js";
 import { MAX_RANK } from "./datatypes.js";
-import type { Hdf5ChunkIndex, Hdf5Dataset, Hdf5Filter, Hdf5Layout, Hdf5Type } from "./hdf5-model.js";
+import type { Hdf5ChunkedLayout, Hdf5ChunkIndex, Hdf5Dataset, Hdf5Filter, Hdf5Layout } from "./hdf5-model.js";
 import {
   cursorOf,
   type HeaderMessage,
@@ -75,15 +76,15 @@ function parseFill(cursor: ByteCursor, messageType: number, itemSize: number): U
   const byteLength = cursor.u32();
   // A negative size means that no value is defined.
   if (byteLength === 0 || byteLength > 0x7fff_ffff) return null;
-  if (byteLength === itemSize) return Uint8Array.from(cursor.take(byteLength));
-  throw invalidFile(`fill value: expected ${itemSize} bytes, received ${byteLength}`);
+  check(byteLength === itemSize, "fill value", `${itemSize} bytes`, byteLength);
+  return Uint8Array.from(cursor.take(byteLength));
 }
 
 /** Parses a filter pipeline message (IV.A.2.l). */
 function parseFilters(cursor: ByteCursor): Hdf5Filter[] {
   const version = cursor.version(1, 2);
   const count = cursor.u8();
-  if (count > MAX_FILTERS) throw invalidFile(`filters: expected at most ${MAX_FILTERS}, received ${count}`);
+  check(count <= MAX_FILTERS, "filters", `at most ${MAX_FILTERS}`, count);
   if (version === 1) cursor.skip(6);
   return Array.from({ length: count }, () => parseFilter(cursor, version));
 }
@@ -96,26 +97,19 @@ function parseFilter(cursor: ByteCursor, version: number): Hdf5Filter {
   cursor.skip(2);
   const valueCount = cursor.u16();
   const name = cursor.text(version === 1 ? roundUp(nameBytes) : nameBytes);
-  if (valueCount * 4 > cursor.left)
-    throw invalidFile(`filters: received ${valueCount} values in ${cursor.left} bytes`);
+  check(valueCount * 4 <= cursor.left, "filters", `${valueCount} values`, `${cursor.left} bytes`);
   const values = Array.from({ length: valueCount }, () => cursor.u32());
   if (version === 1 && valueCount % 2 === 1) cursor.skip(4);
   return { id, name, values };
 }
 
-/** A dataset's shape and type, which a layout has to agree with. */
-interface LayoutOwner {
-  readonly shape: readonly number[] | null;
-  readonly type: Hdf5Type;
-}
+/** What a layout has to agree with. */
+type LayoutOwner = Pick<Hdf5Dataset, "shape" | "type">;
 
 /** What a layout message says of chunks. */
-interface ChunkedMessage {
-  /** Those of a chunk, and the size of an item. */
+interface ChunkedMessage extends Pick<Hdf5ChunkedLayout, "address" | "edgesAreUnfiltered" | "index"> {
+  /** Lengths of a chunk, and the size of an item. */
   readonly lengths: readonly number[];
-  readonly address: number | null;
-  readonly edgesAreUnfiltered: boolean;
-  readonly index: Hdf5ChunkIndex;
 }
 
 /** Parses a layout message, and compares it with the dataset (IV.A.2.i). */
@@ -146,7 +140,7 @@ function parseOldLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner
   const lengths = Array.from({ length: rank }, () => cursor.u32());
   if (layoutClass === 0) return compact(cursor, cursor.u32(), owner);
   if (layoutClass === 1) return contiguous(input, address, owner);
-  if (layoutClass !== 2) throw invalidFile(`layout: expected class 0 to 2, received ${layoutClass}`);
+  check(layoutClass === 2, "layout", "class 0 to 2", layoutClass);
   return chunked(input, { lengths, address, edgesAreUnfiltered: false, index: { kind: "b-tree-1" } }, owner);
 }
 
@@ -161,8 +155,7 @@ function parseChunked4(cursor: ByteCursor): ChunkedMessage {
   const flags = cursor.u8();
   const rank = parseRank(cursor);
   const lengthBytes = cursor.u8();
-  if (lengthBytes < 1 || lengthBytes > 8)
-    throw invalidFile(`layout: received lengths of ${lengthBytes} bytes`);
+  check(lengthBytes >= 1 && lengthBytes <= 8, "layout", "lengths of 1 to 8 bytes", lengthBytes);
   const lengths = Array.from({ length: rank }, () => cursor.uint(lengthBytes));
   const index = parseIndex(cursor, flags);
   return { lengths, address: cursor.optional(), edgesAreUnfiltered: (flags & 1) !== 0, index };
@@ -171,8 +164,7 @@ function parseChunked4(cursor: ByteCursor): ChunkedMessage {
 /** Parses the number of lengths: those of a chunk, and the size of an item. */
 function parseRank(cursor: ByteCursor): number {
   const rank = cursor.u8();
-  if (rank > MAX_RANK + 1)
-    throw invalidFile(`layout: expected at most ${MAX_RANK + 1} lengths, received ${rank}`);
+  check(rank <= MAX_RANK + 1, "layout", `at most ${MAX_RANK + 1} lengths`, rank);
   return rank;
 }
 
@@ -203,9 +195,7 @@ function parseIndex(cursor: ByteCursor, flags: number): Hdf5ChunkIndex {
 
 function compact(cursor: ByteCursor, byteLength: number, owner: LayoutOwner): Hdf5Layout {
   const expected = itemCount(owner.shape) * owner.type.size;
-  if (byteLength < expected) {
-    throw invalidFile(`layout: expected ${expected} bytes of compact data, received ${byteLength}`);
-  }
+  check(byteLength >= expected, "layout", `${expected} bytes of compact data`, byteLength);
   // A copy, because the model outlives the file's blocks.
   return { kind: "compact", bytes: Uint8Array.from(cursor.take(expected)) };
 }
@@ -219,20 +209,15 @@ function contiguous(input: Hdf5Input, address: number | null, owner: LayoutOwner
 }
 
 function chunked(input: Hdf5Input, message: ChunkedMessage, owner: LayoutOwner): Hdf5Layout {
-  const { lengths, address, edgesAreUnfiltered, index } = message;
+  const { lengths, address, ...rest } = message;
   const chunkShape = lengths.slice(0, -1);
   const itemSize = lengths.at(-1) ?? 0;
   const rank = owner.shape?.length ?? 0;
-  if (chunkShape.length !== rank || rank === 0) {
-    throw invalidFile(`layout: expected chunks of ${rank} axes, received ${chunkShape.length}`);
-  }
-  if (itemSize !== owner.type.size) {
-    throw invalidFile(`layout: expected items of ${owner.type.size} bytes, received ${itemSize}`);
-  }
-  const chunkBytes = lengths.reduce((product, length) => product * length, 1);
-  if (chunkBytes === 0 || chunkBytes > MAX_CHUNK_BYTES) {
-    throw invalidFile(`layout: expected chunks of 1 to ${MAX_CHUNK_BYTES} bytes, received ${chunkBytes}`);
-  }
+  check(chunkShape.length === rank && rank > 0, "layout", `chunks of ${rank} axes`, chunkShape.length);
+  check(itemSize === owner.type.size, "layout", `items of ${owner.type.size} bytes`, itemSize);
+  const chunkBytes = elementCount(lengths);
+  const isSane = chunkBytes > 0 && chunkBytes <= MAX_CHUNK_BYTES;
+  check(isSane, "layout", `chunks of 1 to ${MAX_CHUNK_BYTES} bytes`, chunkBytes);
   if (address !== null) input.checkInside(address, 1, "index of chunks");
   return {
     kind: "chunked",
@@ -240,7 +225,6 @@ function chunked(input: Hdf5Input, message: ChunkedMessage, owner: LayoutOwner):
     itemSize,
     address: address === null ? null : address + input.baseAddress,
     baseAddress: input.baseAddress,
-    edgesAreUnfiltered,
-    index,
+    ...rest,
   };
 }

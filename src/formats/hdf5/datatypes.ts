@@ -1,7 +1,8 @@
 import { ZpublishError } from "../../errors.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
+import { elementCount } from "../../model/data-tree.js";
 import type { CodecSpec } from "../../zarr/codec-step.js";
-import { type ByteCursor, bytesFor, invalidFile } from "./bytes.js";
+import { type ByteCursor, bytesFor, check, invalidFile } from "./bytes.js";
 import type { Hdf5Type } from "./hdf5-model.js";
 
 /** Maximum depth of types in types. */
@@ -13,12 +14,15 @@ export const MAX_RANK = 32;
 /** Maximum size of an item in bytes. */
 const MAX_ITEM_BYTES = 0xffff_ffff;
 
-/** Fields of an IEEE 754 float: size, exponent's place and size, mantissa's size, bias. The sign is the last bit. */
-const IEEE_FLOATS = [
-  { size: 2, exponentAt: 10, exponentBits: 5, mantissaBits: 10, bias: 15 },
-  { size: 4, exponentAt: 23, exponentBits: 8, mantissaBits: 23, bias: 127 },
-  { size: 8, exponentAt: 52, exponentBits: 11, mantissaBits: 52, bias: 1023 },
-] as const;
+/**
+ * Fields of IEEE 754 floats, by size: offset and number of all bits, place and size of the exponent, place and size of the mantissa,
+ * bias.
+ */
+const IEEE_FLOATS: Readonly<Record<number, string>> = {
+  2: "0 16 10 5 0 10 15",
+  4: "0 32 23 8 0 23 127",
+  8: "0 64 52 11 0 52 1023",
+};
 
 /** The fields that all classes of types have. */
 interface TypeHead {
@@ -33,12 +37,12 @@ interface TypeHead {
  * @throws ZpublishError `invalid-metadata`, `unsupported`
  */
 export function parseDatatype(cursor: ByteCursor, depth = 0): Hdf5Type {
-  if (depth > MAX_DEPTH) throw invalidFile(`datatype: expected at most ${MAX_DEPTH} types inside each other`);
+  check(depth <= MAX_DEPTH, "datatype", `at most ${MAX_DEPTH} types inside each other`, depth);
   const classAndVersion = cursor.u8();
   const version = classAndVersion >> 4;
-  if (version < 1 || version > 5) throw invalidFile(`datatype: expected version 1 to 5, received ${version}`);
+  check(version >= 1 && version <= 5, "datatype", "version 1 to 5", version);
   const head = { version, bits: cursor.u16() | (cursor.u8() << 16), size: cursor.u32() };
-  if (head.size === 0) throw invalidFile("datatype: expected items of at least one byte, received 0");
+  check(head.size > 0, "datatype", "items of at least one byte", 0);
   switch (classAndVersion & 0x0f) {
     case 0:
       return parseIntegerType(cursor, head);
@@ -65,7 +69,8 @@ export function parseDatatype(cursor: ByteCursor, depth = 0): Hdf5Type {
     case 10:
       return parseArray(cursor, head, depth);
     case 11:
-      return parseComplex(cursor, head, depth);
+      parseDatatype(cursor, depth + 1);
+      return other(head, "complex numbers of HDF5 2.0");
     default:
       throw invalidFile(`datatype: expected a class from 0 to 11, received ${classAndVersion & 0x0f}`);
   }
@@ -77,11 +82,8 @@ function other(head: TypeHead, description: string): Hdf5Type {
 
 function parseIntegerType(cursor: ByteCursor, { bits, size }: TypeHead): Hdf5Type {
   const [bitOffset, precision] = [cursor.u16(), cursor.u16()];
-  if (precision === 0 || bitOffset + precision > size * 8) {
-    throw invalidFile(
-      `datatype: expected bits of an integer of ${size} bytes, received ${bitOffset}+${precision}`,
-    );
-  }
+  const areInside = precision > 0 && bitOffset + precision <= size * 8;
+  check(areInside, "datatype", `bits of an integer of ${size} bytes`, `${bitOffset}+${precision}`);
   if (size !== 1 && size !== 2 && size !== 4 && size !== 8) {
     return { kind: "other", size, description: `integers of ${size} bytes` };
   }
@@ -91,31 +93,22 @@ function parseIntegerType(cursor: ByteCursor, { bits, size }: TypeHead): Hdf5Typ
 
 function parseFloatType(cursor: ByteCursor, head: TypeHead): Hdf5Type {
   const { bits, size } = head;
-  const [bitOffset, precision] = [cursor.u16(), cursor.u16()];
-  const [exponentAt, exponentBits, mantissaAt, mantissaBits] = [
+  const fields = [
+    cursor.u16(),
+    cursor.u16(),
     cursor.u8(),
     cursor.u8(),
     cursor.u8(),
     cursor.u8(),
+    cursor.u32(),
   ];
-  const bias = cursor.u32();
-  const isIeee = IEEE_FLOATS.some(
-    (float) =>
-      float.size === size &&
-      float.exponentAt === exponentAt &&
-      float.exponentBits === exponentBits &&
-      float.mantissaBits === mantissaBits &&
-      float.bias === bias,
-  );
   // Bits 4 and 5: the mantissa's first bit is implied. Bit 6 with bit 0: VAX order.
   const isNormal = ((bits >> 4) & 3) === 2 && (bits & 0x40) === 0 && ((bits >> 8) & 0xff) === size * 8 - 1;
-  if (isIeee && isNormal && bitOffset === 0 && precision === size * 8 && mantissaAt === 0) {
+  if (isNormal && IEEE_FLOATS[size] === fields.join(" ")) {
     return { kind: "float", size, byteOrder: (bits & 1) === 0 ? "<" : ">" };
   }
-  return other(
-    head,
-    `floats of ${size} bytes with ${exponentBits} bits of exponent and ${mantissaBits} of mantissa, not IEEE 754`,
-  );
+  const layout = `${fields[3]} bits of exponent and ${fields[5]} of mantissa`;
+  return other(head, `floats of ${size} bytes with ${layout}, not IEEE 754`);
 }
 
 function parseStringType(head: TypeHead): Hdf5Type {
@@ -130,7 +123,7 @@ function charsetOf(bits: number): "ascii" | "utf-8" {
 
 function parseCompound(cursor: ByteCursor, { version, bits, size }: TypeHead, depth: number): Hdf5Type {
   const count = bits & 0xffff;
-  if (count === 0) throw invalidFile("datatype: expected a compound of at least one field, received none");
+  check(count > 0, "datatype", "a compound of at least one field", "none");
   const offsetBytes = version >= 3 ? bytesFor(size) : 4;
   const fields: { name: string; offset: number; type: Hdf5Type }[] = [];
   for (let i = 0; i < count; i++) {
@@ -140,11 +133,8 @@ function parseCompound(cursor: ByteCursor, { version, bits, size }: TypeHead, de
     const shape = version === 1 ? parseFieldShape(cursor) : [];
     const base = parseDatatype(cursor, depth + 1);
     const type = shape.length === 0 ? base : arrayOf(base, shape);
-    if (offset + type.size > size) {
-      throw invalidFile(
-        `datatype: expected fields inside ${size} bytes, received one that ends at ${offset + type.size}`,
-      );
-    }
+    const end = offset + type.size;
+    check(end <= size, "datatype", `fields inside ${size} bytes`, `one that ends at ${end}`);
     fields.push({ name, offset, type });
   }
   return { kind: "compound", size, fields };
@@ -155,7 +145,7 @@ function parseFieldShape(cursor: ByteCursor): number[] {
   const rank = cursor.u8();
   cursor.skip(11);
   const lengths = [cursor.u32(), cursor.u32(), cursor.u32(), cursor.u32()];
-  if (rank > 4) throw invalidFile(`datatype: expected at most 4 axes of a field, received ${rank}`);
+  check(rank <= 4, "datatype", "at most 4 axes of a field", rank);
   return lengths.slice(0, rank);
 }
 
@@ -179,8 +169,7 @@ function parseEnum(cursor: ByteCursor, head: TypeHead, depth: number): Hdf5Type 
 
 function parseVlen(cursor: ByteCursor, head: TypeHead, depth: number): Hdf5Type {
   const base = parseDatatype(cursor, depth + 1);
-  if (head.size !== 16)
-    throw invalidFile(`datatype: expected 16 bytes for a variable length, received ${head.size}`);
+  check(head.size === 16, "datatype", "16 bytes for a variable length", head.size);
   const isString = (head.bits & 0x0f) === 1;
   if (!isString) return { kind: "vlen", size: 16, base };
   return { kind: "vlen-string", size: 16, charset: charsetOf(head.bits >> 8) };
@@ -188,32 +177,20 @@ function parseVlen(cursor: ByteCursor, head: TypeHead, depth: number): Hdf5Type 
 
 function parseArray(cursor: ByteCursor, { version, size }: TypeHead, depth: number): Hdf5Type {
   const rank = cursor.u8();
-  if (rank > MAX_RANK) throw invalidFile(`datatype: expected at most ${MAX_RANK} axes, received ${rank}`);
+  check(rank <= MAX_RANK, "datatype", `at most ${MAX_RANK} axes`, rank);
   if (version < 3) cursor.skip(3);
   const shape = Array.from({ length: rank }, () => cursor.u32());
   // A permutation that no version has used.
   if (version < 3) cursor.skip(4 * rank);
   const type = arrayOf(parseDatatype(cursor, depth + 1), shape);
-  if (type.size !== size)
-    throw invalidFile(`datatype: expected an array of ${type.size} bytes, received ${size}`);
+  check(type.size === size, "datatype", `an array of ${type.size} bytes`, size);
   return type;
 }
 
 function arrayOf(base: Hdf5Type, shape: readonly number[]): Hdf5Type {
-  const size = shape.reduce((product, length) => product * length, base.size);
-  if (size === 0 || size > MAX_ITEM_BYTES) throw invalidFile(`datatype: received an array of ${size} bytes`);
+  const size = elementCount(shape) * base.size;
+  check(size > 0 && size <= MAX_ITEM_BYTES, "datatype", "a smaller array", `${size} bytes`);
   return { kind: "array", size, base, shape };
-}
-
-function parseComplex(cursor: ByteCursor, head: TypeHead, depth: number): Hdf5Type {
-  const base = parseDatatype(cursor, depth + 1);
-  if (base.kind !== "float") return other(head, "complex numbers of other parts than IEEE 754 floats");
-  // Bits 1 and 2: real and imaginary part, or polar or exponential form.
-  if (((head.bits >> 1) & 3) !== 0) return other(head, "complex numbers that have no real part");
-  if (head.size !== 2 * base.size) {
-    throw invalidFile(`datatype: expected a complex number of ${2 * base.size} bytes, received ${head.size}`);
-  }
-  return { kind: "complex", size: head.size, base };
 }
 
 /** Names end with a NUL, and are padded to 8 bytes before version 3. */
@@ -277,7 +254,12 @@ export function mapType(type: Hdf5Type): MappedType {
   if (type.kind === "vlen-string") {
     return { dtype: "|O", storedSize: type.size, codecs: [], isText: true, flags: {} };
   }
-  if (type.kind === "string" && type.charset === "utf-8" && type.size > 1) return mapUtf8(type);
+  // As netCDF4 reads them. A single byte is a character of netCDF, which both engines of xarray read as bytes.
+  if (type.kind === "string" && type.charset === "utf-8" && type.size > 1) {
+    const { size, padding, charset } = type;
+    const codecs = [{ id: "hdf5-text", itemSize: size, padding, charset }];
+    return { dtype: `<U${size}`, storedSize: size, codecs, isText: false, flags: {} };
+  }
   const { dtype, pieces } = mapPlain(type, false);
   const [first] = pieces;
   // Fields may lie in another order than they are listed in, without any padding.
@@ -289,15 +271,6 @@ export function mapType(type: Hdf5Type): MappedType {
     isText: false,
     flags: type.kind === "enum" && dtype !== "|b1" ? flagsOf(type.members) : {},
   };
-}
-
-/**
- * Maps strings of a fixed length in UTF-8 to numpy's `<U`, as netCDF4 reads them. A single byte is a character of netCDF, which both
- * engines of xarray read as bytes.
- */
-function mapUtf8({ size, padding, charset }: Extract<Hdf5Type, { kind: "string" }>): MappedType {
-  const codecs = [{ id: "hdf5-text", itemSize: size, padding, charset }];
-  return { dtype: `<U${size}`, storedSize: size, codecs, isText: false, flags: {} };
 }
 
 /** Codec of strings whose padding is not that of numpy; none for other types. */
@@ -318,13 +291,9 @@ export function innerShapeOf(type: Hdf5Type): readonly number[] {
 function mapPlain(type: Hdf5Type, isField: boolean): PlainType {
   switch (type.kind) {
     case "integer":
-      if (![1, 2, 4, 8].includes(type.size))
-        throw unsupported(`integers of ${type.size} bytes are not served`);
       return numberType(type.isSigned ? "i" : "u", type.size, type.byteOrder, isField);
     case "float":
       return numberType("f", type.size, type.byteOrder, isField);
-    case "complex":
-      return mapComplex(type.base, type.size, isField);
     case "string":
       return plainType(`|S${type.size}`, type.size);
     case "opaque":
@@ -347,20 +316,13 @@ function mapPlain(type: Hdf5Type, isField: boolean): PlainType {
 }
 
 function mapCompound(type: Extract<Hdf5Type, { kind: "compound" }>, isField: boolean): PlainType {
-  const [real, imaginary] = type.fields;
-  // As h5py writes complex numbers.
-  if (type.fields.length === 2 && real?.name === "r" && imaginary?.name === "i") {
-    const { type: part } = real;
-    const isPair = JSON.stringify(part) === JSON.stringify(imaginary.type) && imaginary.offset === part.size;
-    if (
-      part.kind === "float" &&
-      part.size >= 4 &&
-      isPair &&
-      real.offset === 0 &&
-      type.size === 2 * part.size
-    ) {
-      return mapComplex(part, type.size, isField);
-    }
+  const complex = complexPart(type);
+  if (complex !== undefined) {
+    const { dtype, pieces } = numberType("c", type.size, complex.byteOrder, isField);
+    return {
+      dtype,
+      pieces: pieces.map(([at, byteLength, reversed]) => [at, byteLength, reversed > 1 ? complex.size : 1]),
+    };
   }
   const fields: JsonValue[] = [];
   const pieces: Piece[] = [];
@@ -371,19 +333,19 @@ function mapCompound(type: Extract<Hdf5Type, { kind: "compound" }>, isField: boo
       throw unsupported(`integers of ${base.precision} bits inside compounds are not served`);
     }
     const field = mapPlain(base, true);
-    const count = inner?.shape.reduce((product, length) => product * length, 1) ?? 1;
-    const stored = base.size;
-    addPieces(pieces, field.pieces, { offset, count, stored });
+    const count = elementCount(inner?.shape ?? []);
+    addPieces(pieces, field.pieces, offset, count, base.size);
     fields.push(inner === undefined ? [name, field.dtype] : [name, field.dtype, inner.shape]);
   }
-  if (fields.length === 0) throw unsupported("compounds without fields are not served");
   return { dtype: fields, pieces };
 }
 
 function addPieces(
   pieces: Piece[],
   added: readonly Piece[],
-  { offset, count, stored }: { readonly offset: number; readonly count: number; readonly stored: number },
+  offset: number,
+  count: number,
+  stored: number,
 ): void {
   const [only] = added;
   const isTight = added.length === 1 && only?.[1] === stored;
@@ -402,14 +364,14 @@ function addPieces(
   }
 }
 
-function mapComplex(part: Hdf5Type, size: number, isField: boolean): PlainType {
-  if (part.kind !== "float" || part.size < 4)
-    throw unsupported("complex numbers of such parts are not served");
-  const { dtype, pieces } = numberType("c", size, part.byteOrder, isField);
-  return {
-    dtype,
-    pieces: pieces.map(([at, byteLength, reversed]) => [at, byteLength, reversed > 1 ? part.size : 1]),
-  };
+/** Returns the type of both parts of a complex number as h5py writes it; undefined for other compounds. */
+function complexPart({ size, fields }: Extract<Hdf5Type, { kind: "compound" }>) {
+  const [real, imaginary] = fields;
+  if (fields.length !== 2 || real?.name !== "r" || imaginary?.name !== "i") return undefined;
+  const { type } = real;
+  const arePair = JSON.stringify(type) === JSON.stringify(imaginary.type) && size === 2 * type.size;
+  const isTight = arePair && real.offset === 0 && imaginary.offset === type.size;
+  return isTight && type.kind === "float" && type.size >= 4 ? type : undefined;
 }
 
 /** Type of h5py's `opaque_dtype` for times, which the tag names. */
@@ -419,9 +381,9 @@ function timeOf(tag: string, size: number): string | undefined {
 }
 
 /** True for h5py's truth values. */
-function isBool({ size, members }: Extract<Hdf5Type, { kind: "enum" }>): boolean {
-  const values = new Map(members.map(({ name, value }) => [name, value]));
-  return size === 1 && members.length === 2 && values.get("FALSE") === 0n && values.get("TRUE") === 1n;
+export function isBool({ size, members }: Extract<Hdf5Type, { kind: "enum" }>): boolean {
+  const names = members.map(({ name, value }) => `${name}=${value}`).sort();
+  return size === 1 && names.join() === "FALSE=0,TRUE=1";
 }
 
 /** `flag_values` and `flag_meanings` (CF conventions, §3.5), whose meanings are separated by blanks. */

@@ -11,6 +11,7 @@ type StoredCodecs = Pick<
   FileArray,
   "codecs" | "compressorCount" | "variants" | "servedFilters" | "servedCompressor"
 > & {
+  /** Stored length of each chunk, without what belongs to no codec. */
   readonly byteLengths: Uint32Array;
   /** Variant of each chunk; undefined if all are 0. */
   readonly chunkVariants?: Uint8Array;
@@ -18,53 +19,9 @@ type StoredCodecs = Pick<
 
 const NO_STORED_CHUNKS: Hdf5Chunks = { offsets: new Float64Array(0), byteLengths: new Uint32Array(0) };
 
-/**
- * Finds the codecs of the chunks of a dataset.
- * @throws ZpublishError `unsupported` if nothing here decodes them
- */
-export function storedCodecs(
-  filters: readonly Hdf5Filter[],
-  type: Hdf5Type,
-  mapped: MappedType,
-  chunkByteLength: number,
-  chunks: Hdf5Chunks,
-): StoredCodecs {
-  const found = chunkCodecs(filters, withoutArrays(type), chunkByteLength, chunks);
-  const { areKnownToClients, variants, codecs, ...places } = found;
-  const isKnown = areKnownToClients && mapped.codecs.length === 0;
-  return {
-    ...places,
-    codecs: [...mapped.codecs, ...codecs],
-    ...(variants && { variants: variants.map((variant) => [...mapped.codecs, ...variant]) }),
-    ...(!isKnown && {
-      servedFilters: [],
-      servedCompressor: filters.length === 0 ? null : DEFAULT_COMPRESSOR,
-    }),
-  };
-}
-
 /** Codecs of a dataset's items alone, without filters. @throws as {@link storedCodecs} */
 export function itemCodecs(type: Hdf5Type, mapped: MappedType): StoredCodecs {
   return storedCodecs([], type, mapped, mapped.storedSize, NO_STORED_CHUNKS);
-}
-
-function withoutArrays(type: Hdf5Type): Hdf5Type {
-  return type.kind === "array" ? withoutArrays(type.base) : type;
-}
-
-/** Codecs of all chunks of a dataset, in the form that `FileArray` and `ListedChunks` have. */
-interface ChunkCodecs {
-  /** Codecs of most chunks. */
-  readonly codecs: readonly CodecSpec[];
-  readonly compressorCount: 0 | 1;
-  /** Codecs of the other chunks. */
-  readonly variants?: readonly (readonly CodecSpec[])[];
-  /** Variant of each chunk of the list; undefined if all are 0. */
-  readonly chunkVariants?: Uint8Array;
-  /** Stored length of each chunk, without what belongs to no codec. */
-  readonly byteLengths: Uint32Array;
-  /** True if clients of Zarr know `codecs`, so that most chunks can be passed through. */
-  readonly areKnownToClients: boolean;
 }
 
 /** Chunks with the same codecs. */
@@ -84,34 +41,38 @@ const MAX_KINDS = 256;
  * @param chunkByteLength Bytes of a whole chunk before it is filtered.
  * @throws ZpublishError `unsupported` if nothing here decodes some of them
  */
-export function chunkCodecs(
+export function storedCodecs(
   filters: readonly Hdf5Filter[],
   type: Hdf5Type,
+  mapped: MappedType,
   chunkByteLength: number,
   chunks: Hdf5Chunks,
-): ChunkCodecs {
-  const bits = bitsCodecs(type);
+): StoredCodecs {
+  const ofItems = [...mapped.codecs, ...bitsCodecs(type)];
   const kinds = new Map<string, Kind>();
   const trimmed = new Map<number, number>();
   for (const [mask, count] of countMasks(chunks)) {
     const { codecs, compressorCount, trimmedBytes } = filterCodecs(filters, chunkByteLength, mask);
     if (trimmedBytes > 0) trimmed.set(mask, trimmedBytes);
     const key = JSON.stringify(codecs);
-    const kind = kinds.get(key) ?? { codecs: [...bits, ...codecs], compressorCount, masks: [], count: 0 };
+    const kind = kinds.get(key) ?? { codecs: [...ofItems, ...codecs], compressorCount, masks: [], count: 0 };
     kind.count += count;
     kind.masks.push(mask);
     kinds.set(key, kind);
     if (kinds.size > MAX_KINDS) throw undecoded(`chunks skip filters in more than ${MAX_KINDS} ways`);
   }
   const [main, ...others] = [...kinds.values()].sort((a, b) => b.count - a.count) as [Kind, ...Kind[]];
+  const isKnown = mapped.codecs.length === 0 && areKnownToClients(main.codecs);
+  const servedCompressor = filters.length === 0 ? null : DEFAULT_COMPRESSOR;
   return {
     codecs: main.codecs,
     compressorCount: main.compressorCount,
-    ...(others.length === 0
-      ? {}
-      : { variants: others.map(({ codecs }) => codecs), chunkVariants: variantsOf(chunks, others) }),
+    ...(others.length > 0 && {
+      variants: others.map(({ codecs }) => codecs),
+      chunkVariants: variantsOf(chunks, others),
+    }),
     byteLengths: trimmedLengths(chunks, trimmed),
-    areKnownToClients: areKnownToClients(main.codecs),
+    ...(!isKnown && { servedFilters: [], servedCompressor }),
   };
 }
 
@@ -145,27 +106,12 @@ function trimmedLengths(
 
 /** Returns the codec of integers of which some bits do not count. */
 function bitsCodecs(type: Hdf5Type): readonly CodecSpec[] {
-  if (type.kind === "enum") return bitsCodecs(type.base);
+  if (type.kind === "enum" || type.kind === "array") return bitsCodecs(type.base);
   if (type.kind !== "integer") return [];
   const { size, precision, bitOffset, isSigned, byteOrder } = type;
   if (precision === 8 * size && bitOffset === 0) return [];
-  if (![1, 2, 4, 8].includes(size) || precision < 1 || bitOffset + precision > 8 * size) {
-    throw undecoded(
-      `integers of ${precision} bits from bit ${bitOffset} on in ${size} bytes are not decoded`,
-    );
-  }
   const endian = byteOrder === "<" ? "little" : "big";
   return [{ id: "hdf5-bits", size, precision, offset: bitOffset, signed: isSigned, endian }];
-}
-
-/** Codecs of chunks to which a pipeline of filters was applied. */
-interface FilterCodecs {
-  /** In order of encoding. */
-  readonly codecs: readonly CodecSpec[];
-  /** Number of codecs at the end that form a compressor. */
-  readonly compressorCount: 0 | 1;
-  /** Bytes at the end of a stored chunk that belong to no codec: a checksum behind all that Zarr knows. */
-  readonly trimmedBytes: 0 | 4;
 }
 
 const SHUFFLE = 2;
@@ -185,36 +131,24 @@ const ROUNDING: ReadonlySet<number> = new Set([32022, 32023]);
 const BLOSC_NAMES = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
 const BITSHUFFLE_NAMES: Readonly<Record<number, string | null>> = { 0: null, 2: "lz4", 3: "zstd" };
 
-const COMPRESSORS: ReadonlySet<string> = new Set([
-  "blosc",
-  "bz2",
-  "hdf5-bitshuffle",
-  "hdf5-filters",
-  "hdf5-lz4",
-  "lzf",
-  "zlib",
-  "zstd",
-]);
-/** Codecs that no client of Zarr knows begin with it; `lzf` is the only other one. */
-const INTERNAL_PREFIX = "hdf5-";
+const COMPRESSORS = /^(blosc|bz2|hdf5-bitshuffle|hdf5-filters|hdf5-lz4|lzf|zlib|zstd)$/;
 
-/** Tells if clients of Zarr know all codecs. */
+/** Tells if clients of Zarr know all codecs. Those that they know not begin with a prefix, but for `lzf`. */
 function areKnownToClients(codecs: readonly CodecSpec[]): boolean {
-  return codecs.every(({ id }) => id !== "lzf" && !id.startsWith(INTERNAL_PREFIX));
+  return codecs.every(({ id }) => id !== "lzf" && !id.startsWith("hdf5-"));
 }
 
 /**
- * Finds the codecs of chunks.
- * @param filters The pipeline, in the order in which it was applied.
- * @param chunkByteLength Bytes of a whole chunk before it is filtered.
- * @param filterMask Bit i is set if the i-th filter was skipped.
- * @throws ZpublishError `unsupported` if nothing here decodes them
+ * Finds the codecs of chunks with one filter mask, whose bit i is set if the i-th filter was skipped.
+ * @returns `compressorCount` codecs at the end form a compressor. `trimmedBytes` at the end of a stored chunk belong to no codec: a
+ * checksum behind all that Zarr knows.
+ * @throws as {@link storedCodecs}
  */
 export function filterCodecs(
   filters: readonly Hdf5Filter[],
   chunkByteLength: number,
   filterMask: number,
-): FilterCodecs {
+): { codecs: readonly CodecSpec[]; compressorCount: 0 | 1; trimmedBytes: 0 | 4 } {
   const active = filters.filter(({ id }, i) => ((filterMask >>> i) & 1) === 0 && !ROUNDING.has(id));
   const first = active.findIndex(isHdf5Only);
   const last = active.findLastIndex(isHdf5Only);
@@ -245,7 +179,7 @@ export function filterCodecs(
   if (isTrimmed) codecs.pop();
   return {
     codecs,
-    compressorCount: COMPRESSORS.has(codecs.at(-1)?.id ?? "") ? 1 : 0,
+    compressorCount: COMPRESSORS.test(codecs.at(-1)?.id ?? "") ? 1 : 0,
     trimmedBytes: isTrimmed ? CHECKSUM_BYTES : 0,
   };
 }
@@ -255,11 +189,7 @@ function isHdf5Only({ id }: Hdf5Filter): boolean {
 }
 
 /** Asserts that HDF5 can be asked to undo a part of a pipeline. */
-function assertUndoneByHdf5(
-  part: readonly Hdf5Filter[],
-  isLengthKnown: boolean,
-  chunkByteLength: number,
-): void {
+function assertUndoneByHdf5(part: readonly Hdf5Filter[], isLengthKnown: boolean, chunkByteLength: number) {
   const { id } = part[0]!;
   const name = HDF5_ONLY[id]!;
   const foreign = part.find((filter) => filter.id > LAST_OF_HDF5);

@@ -2,7 +2,7 @@ import { startCooperatively } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { FileBlocks } from "../file-format.js";
 import { readAttributes } from "./attributes.js";
-import { assertRecords, NODE_TYPE, readBTree1, readBTree2 } from "./b-trees.js";
+import { NODE_TYPE, readBTree1, readBTree2 } from "./b-trees.js";
 import { ByteCursor, Hdf5Input, invalidFile, unsupportedFile } from "./bytes.js";
 import { datasetOfMessages } from "./datasets.js";
 import type { Hdf5Attribute, Hdf5Dataset, Hdf5File, Hdf5Group } from "./hdf5-model.js";
@@ -32,9 +32,15 @@ interface OpenGroup extends Hdf5Group {
   readonly datasets: Map<string, Hdf5Dataset>;
 }
 
+/** Paths below a group, and whether its links are still being read. */
+interface GroupPaths {
+  count: number;
+  isOpen: boolean;
+}
+
 /** Object of a link: a group, a dataset, or a committed datatype, which is not shown. */
 type HdfObject =
-  | { readonly kind: "group"; readonly group: OpenGroup; readonly paths: { count: number; isOpen: boolean } }
+  | { readonly kind: "group"; readonly group: OpenGroup; readonly paths: GroupPaths }
   | { readonly kind: "dataset"; readonly dataset: Hdf5Dataset }
   | { readonly kind: "type" }
   | { readonly kind: "refused"; readonly reason: string };
@@ -61,10 +67,8 @@ export async function readHdf5(file: FileBlocks): Promise<Hdf5File> {
 
 async function readExtension(reader: ObjectReader, address: number): Promise<void> {
   for (const message of await readObjectHeader(reader.input, address)) {
-    if (message.type === MESSAGE.sharedTable) await reader.shared.readTable(message);
-    else if (message.type === MESSAGE.driverInfo) {
-      throw unsupportedFile("the file is one of several, written by a driver of its own");
-    }
+    if (message.type !== MESSAGE.driverInfo) continue;
+    throw unsupportedFile("the file is one of several, written by a driver of its own");
   }
 }
 
@@ -113,12 +117,7 @@ class FileWalk {
     return group;
   }
 
-  private async addLink(
-    parent: OpenGroup,
-    link: Hdf5Link,
-    depth: number,
-    paths: { count: number },
-  ): Promise<void> {
+  private async addLink(parent: OpenGroup, link: Hdf5Link, depth: number, paths: GroupPaths): Promise<void> {
     const { name } = link;
     const path = pathIn(parent, name);
     if (parent.groups.has(name) || parent.datasets.has(name))
@@ -170,7 +169,7 @@ class FileWalk {
     const path = pathIn(parent, name);
     const found = resolvePath(root, parent, target, this.softLinks);
     if (parent.groups.has(name) || parent.datasets.has(name)) this.refuse(path, "the name is there twice");
-    else if (found?.kind === "dataset") parent.datasets.set(name, found.dataset);
+    else if (found !== undefined && !("groups" in found)) parent.datasets.set(name, found);
     else {
       const reason = found === undefined ? "leads to no dataset" : "leads to a group";
       this.refuse(path, `its link to the path ${JSON.stringify(target.slice(0, MAX_PATH_LENGTH))} ${reason}`);
@@ -182,14 +181,10 @@ class FileWalk {
   }
 }
 
+const OF_GROUPS: readonly number[] = [MESSAGE.symbolTable, MESSAGE.linkInfo, MESSAGE.link, MESSAGE.groupInfo];
+
 function isGroup(messages: readonly HeaderMessage[]): boolean {
-  return messages.some(
-    ({ type }) =>
-      type === MESSAGE.symbolTable ||
-      type === MESSAGE.linkInfo ||
-      type === MESSAGE.link ||
-      type === MESSAGE.groupInfo,
-  );
+  return messages.some(({ type }) => OF_GROUPS.includes(type));
 }
 
 function pathIn(parent: Hdf5Group, name: string): string {
@@ -239,12 +234,9 @@ async function readDenseLinks(input: Hdf5Input, info: ByteCursor): Promise<Hdf5L
   if (heapAddress === null || treeAddress === null) return [];
   const heap = await FractalHeap.open(input, heapAddress);
   const ids: ByteCursor[] = [];
-  await readBTree2(input, treeAddress, (kind) => {
-    assertRecords(kind, LINKS_BY_NAME, LINK_RECORD_BYTES);
-    return (record) => {
-      record.skip(4);
-      ids.push(record.part(LINK_ID_BYTES, "fractal heap"));
-    };
+  await readBTree2(input, treeAddress, LINKS_BY_NAME, LINK_RECORD_BYTES, (record) => {
+    record.skip(4);
+    ids.push(record.part(LINK_ID_BYTES, "fractal heap"));
   });
   const links: Hdf5Link[] = [];
   for (const id of ids) {
@@ -296,11 +288,7 @@ const SOFT_LINK = 2;
  * Reads the links of a group of the old kind: a version 1 B-tree, nodes with symbols, and a heap with names (HDF5 File Format
  * Specification, III.A.1, III.B, III.D).
  */
-async function readSymbolTable(
-  input: Hdf5Input,
-  treeAddress: number,
-  heapAddress: number,
-): Promise<Hdf5Link[]> {
+async function readSymbolTable(input: Hdf5Input, treeAddress: number, heapAddress: number) {
   const header = await input.read(heapAddress, LOCAL_HEAP_BYTES, "local heap");
   header.signature("HEAP");
   header.version(0, 0);
@@ -323,12 +311,7 @@ async function readSymbolTable(
   return links;
 }
 
-async function readSymbols(
-  input: Hdf5Input,
-  address: number,
-  heap: Uint8Array,
-  links: Hdf5Link[],
-): Promise<void> {
+async function readSymbols(input: Hdf5Input, address: number, heap: Uint8Array, links: Hdf5Link[]) {
   const structure = "symbols of a group";
   const header = await input.read(address, SYMBOLS_HEADER_BYTES, structure);
   header.signature("SNOD");
@@ -361,11 +344,6 @@ const MAX_STEPS = 1000;
 /** Targets of soft links, by group and name. */
 type SoftLinks = Map<Hdf5Group, Map<string, string>>;
 
-/** Object at the end of a path. */
-type Found =
-  | { readonly kind: "group"; readonly group: Hdf5Group }
-  | { readonly kind: "dataset"; readonly dataset: Hdf5Dataset };
-
 /**
  * Finds the object of a path, through soft links.
  * @param start Group that a path without a leading slash begins at.
@@ -378,19 +356,16 @@ function resolvePath(
   path: string,
   softLinks: SoftLinks,
   steps = { count: 0 },
-): Found | undefined {
-  let found: Found | undefined = { kind: "group", group: path.startsWith("/") ? root : start };
+): Hdf5Group | Hdf5Dataset | undefined {
+  let found: Hdf5Group | Hdf5Dataset | undefined = path.startsWith("/") ? root : start;
   for (const name of path.split("/")) {
     if (name === "" || name === ".") continue;
     steps.count += 1;
-    if (found?.kind !== "group" || steps.count > MAX_STEPS) return undefined;
-    const group: Hdf5Group = found.group;
-    const dataset = group.datasets.get(name);
-    const child = group.groups.get(name);
+    if (found === undefined || !("groups" in found) || steps.count > MAX_STEPS) return undefined;
+    const group: Hdf5Group = found;
     const target = softLinks.get(group)?.get(name);
-    if (dataset !== undefined) found = { kind: "dataset", dataset };
-    else if (child !== undefined) found = { kind: "group", group: child };
-    else found = target === undefined ? undefined : resolvePath(root, group, target, softLinks, steps);
+    found = group.datasets.get(name) ?? group.groups.get(name);
+    if (target !== undefined) found ??= resolvePath(root, group, target, softLinks, steps);
   }
   return found;
 }

@@ -1,5 +1,5 @@
 import { decodeSteps } from "../../codec/run-steps.js";
-import { ZpublishError } from "../../errors.js";
+import { isDamage, ZpublishError } from "../../errors.js";
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { mapInLots } from "../../event-loop/map-in-lots.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
@@ -16,11 +16,11 @@ import {
   type FileArray,
   type FileGroup,
   type FileIndex,
-  type ListedChunks,
   NO_CHUNKS,
   placeItems,
 } from "../file-index.js";
 import { readChunkIndex } from "./chunk-index.js";
+import type { Hdf5Chunks } from "./chunk-list.js";
 import { innerShapeOf, type MappedType, mapType } from "./datatypes.js";
 import { itemCodecs, storedCodecs } from "./filters.js";
 import { readHdf5 } from "./groups.js";
@@ -110,9 +110,7 @@ async function mapVariable(mapping: Mapping, variable: NetcdfVariable): Promise<
     warn(mapping, path, problems);
     return array;
   } catch (error) {
-    const isOfArray =
-      error instanceof ZpublishError && (error.code === "unsupported" || error.code === "invalid-metadata");
-    if (!isOfArray) throw error;
+    if (!(error instanceof ZpublishError && isDamage(error))) throw error;
     mapping.refused.push({ path, reason: error.message });
     return undefined;
   }
@@ -185,19 +183,13 @@ async function fillItem(
   if (type.isText) return textItem("");
   if (item === null) return null;
   if (item.length === 0 || item.length % type.storedSize !== 0) {
-    throw new ZpublishError(
-      "invalid-metadata",
-      `fill value: expected ${type.storedSize} bytes, received ${item.length}`,
-    );
+    throw invalid(`fill value: expected ${type.storedSize} bytes, received ${item.length}`);
   }
   // That of an array type has an item for each element. Zarr has one for all.
   const first = item.subarray(0, type.storedSize);
   for (let at = type.storedSize; at < item.length; at += type.storedSize) {
     if (Buffer.compare(first, item.subarray(at, at + type.storedSize)) !== 0) {
-      throw new ZpublishError(
-        "unsupported",
-        "fill values that differ from element to element are not served",
-      );
+      throw unsupported("fill values that differ from element to element are not served");
     }
   }
   const { codecs } = itemCodecs(stored, type);
@@ -215,13 +207,6 @@ function withFlags(attrs: JsonObject, flags: JsonObject): JsonObject {
   return hasOwn ? attrs : { ...attrs, ...flags };
 }
 
-/** The fill value of an array. */
-interface MappedFill {
-  readonly fill: StoredFill;
-  /** True if `_FillValue` is no attribute of the array: it is `fill.served`, or it is NaN and marks nothing among integers. */
-  readonly isAttribute: boolean;
-}
-
 /**
  * Keeps three fill values apart: the one of absent chunks (HDF5's), the one of missing values (`_FillValue`), and `fill_value` of
  * the `.zarray`, which xarray takes for `_FillValue`.
@@ -230,13 +215,14 @@ interface MappedFill {
  * applies `fill_value` itself. In the attributes it would come as a JSON text if it is NaN or bytes.
  * @param item What absent chunks hold, in the array's type; null for zeros.
  * @param attribute Value of `_FillValue`; undefined if there is none.
+ * @returns `isAttribute` is true if `_FillValue` is no attribute of the array: it is `fill.served`, or it is NaN among integers.
  */
 export function mapFill(
   type: DataType,
   item: Uint8Array | null,
   attribute: JsonValue | undefined,
   hasAbsent: boolean,
-): MappedFill {
+): { readonly fill: StoredFill; readonly isAttribute: boolean } {
   const marked = attribute === undefined ? undefined : encodeMark(attribute, type);
   if (marked === undefined) {
     // As a JSON text, xarray would take it for a mark, and decode to another type than it does from the file.
@@ -317,13 +303,11 @@ interface LayoutInput {
 async function mapLayout(input: LayoutInput): Promise<MappedLayout> {
   const { variable, type, shape } = input;
   const { layout } = variable.dataset;
-  if (layout.kind === "unsupported") throw new ZpublishError("unsupported", layout.reason);
+  if (layout.kind === "unsupported") throw unsupported(layout.reason);
   if (layout.kind === "chunked") return await mapChunked(input, layout);
   if (shape.join() !== variable.shape.join()) {
-    throw new ZpublishError(
-      "unsupported",
-      `expected dimensions of lengths ${variable.shape.join()}, received ${shape.join()}, and the data is not chunked`,
-    );
+    const received = `${shape.join()}, and the data is not chunked`;
+    throw unsupported(`expected dimensions of lengths ${variable.shape.join()}, received ${received}`);
   }
   const { byteLengths: _, ...items } = itemCodecs(variable.dataset.type, type);
   const byteLength = elementCount(shape) * type.storedSize;
@@ -350,35 +334,26 @@ async function mapChunked(
   const inner = innerShapeOf(dataset.type);
   const itemSize = elementCount(inner) * type.storedSize;
   if (layout.itemSize !== itemSize) {
-    throw new ZpublishError(
-      "invalid-metadata",
-      `chunks: expected items of ${itemSize} bytes, received ${layout.itemSize}`,
-    );
+    throw invalid(`chunks: expected items of ${itemSize} bytes, received ${layout.itemSize}`);
   }
-  const stored = dataset.shape ?? [];
+  const own = dataset.shape ?? [];
   const { filters, maxShape } = dataset;
-  const rank = stored.length;
-  const found = await readChunkIndex(file, layout, stored, maxShape, filters.length);
-  const places = await extendGrid(found, layout.chunkShape, stored, shape.slice(0, rank));
+  const found = await readChunkIndex(file, layout, own, maxShape, filters.length);
+  const places = await extendGrid(found, layout.chunkShape, own, shape.slice(0, own.length));
   const chunkShape = [...layout.chunkShape, ...inner];
   const byteLength = elementCount(chunkShape) * type.storedSize;
-  const { byteLengths, chunkVariants, ...codecs } = storedCodecs(
-    filters,
-    dataset.type,
-    type,
-    byteLength,
-    places,
-  );
+  const stored = storedCodecs(filters, dataset.type, type, byteLength, places);
+  const { byteLengths, chunkVariants: variants, ...codecs } = stored;
   const { numbers, offsets } = places;
   return {
     ...codecs,
     chunkShape,
     chunks: {
       kind: "listed",
-      ...(numbers === undefined ? {} : { numbers }),
       offsets,
       byteLengths,
-      ...(chunkVariants === undefined ? {} : { variants: chunkVariants }),
+      ...(numbers && { numbers }),
+      ...(variants && { variants }),
     },
     hasAbsent: hasAbsentChunks(places, shape, chunkShape),
   };
@@ -386,34 +361,29 @@ async function mapChunked(
 
 function checkLength(expected: number, received: number): void {
   if (received >= expected) return;
-  throw new ZpublishError(
-    "invalid-metadata",
+  throw invalid(
     `data: expected at least ${expected} bytes, received ${received}: the file is cut short or damaged`,
   );
 }
 
-/** Chunks between two looks at the clock. */
-const CHUNKS_PER_STEP = 4_096;
+function invalid(message: string): ZpublishError {
+  return new ZpublishError("invalid-metadata", message);
+}
 
-/** Places of chunks, with the filters that each of them skipped. */
-export interface GriddedChunks {
-  readonly numbers?: Float64Array;
-  readonly offsets: Float64Array;
-  readonly byteLengths: Uint32Array;
-  /** Undefined if no chunk skipped a filter. */
-  readonly filterMasks?: Uint32Array;
+function unsupported(message: string): ZpublishError {
+  return new ZpublishError("unsupported", message);
 }
 
 /**
  * Numbers chunks in the grid of a longer array: a variable may have fewer steps along an unlimited dimension than others, and netCDF
  * fills the rest.
  */
-export async function extendGrid<T extends GriddedChunks>(
-  chunks: T,
+export async function extendGrid(
+  chunks: Hdf5Chunks,
   chunkShape: readonly number[],
   from: readonly number[],
   to: readonly number[],
-): Promise<T> {
+): Promise<Hdf5Chunks> {
   const fromGrid = gridShapeOf(from, chunkShape);
   const toGrid = gridShapeOf(to, chunkShape);
   if (fromGrid.join() === toGrid.join()) return chunks;
@@ -421,13 +391,13 @@ export async function extendGrid<T extends GriddedChunks>(
 }
 
 function* numberSteps(
-  { numbers, offsets }: GriddedChunks,
+  { numbers, offsets }: Hdf5Chunks,
   from: readonly number[],
   to: readonly number[],
 ): CooperativeTask<Float64Array> {
   const renumbered = new Float64Array(offsets.length);
   for (let index = 0; index < offsets.length; index++) {
-    if (index % CHUNKS_PER_STEP === 0) yield;
+    if (index % 4096 === 0) yield;
     let rest = numbers?.[index] ?? index;
     let number = 0;
     let stride = 1;
@@ -444,7 +414,7 @@ function* numberSteps(
 
 /** True if a grid has a chunk that is not stored. */
 export function hasAbsentChunks(
-  { numbers, offsets }: Pick<ListedChunks, "numbers" | "offsets">,
+  { numbers, offsets }: Pick<Hdf5Chunks, "numbers" | "offsets">,
   shape: readonly number[],
   chunkShape: readonly number[],
 ): boolean {

@@ -117,11 +117,9 @@ export type Hdf5Type =
       readonly base: Hdf5Type;
       readonly shape: readonly number[];
     }
-  /** Complex numbers of HDF5 2.0: a pair of floats. */
-  | { readonly kind: "complex"; readonly size: number; readonly base: Hdf5Type }
   | { readonly kind: "opaque"; readonly size: number; readonly tag: string }
   | { readonly kind: "object-reference"; readonly size: number }
-  /** Types that nothing is made of: region references, times, floats of other layouts. */
+  /** Types that nothing is made of: region references, times, floats of other layouts, complex numbers of HDF5 2.0. */
   | { readonly kind: "other"; readonly size: number; readonly description: string };
 
 /** An attribute with its values. */
@@ -136,7 +134,7 @@ export interface Hdf5Attribute {
 
 /**
  * An item of an attribute: a number, a bigint for integers of 8 bytes, a string, a list for arrays (flat, in C order), for
- * variable-length lists and for complex numbers (both parts), an object for compounds, bytes for opaque items, `address` for
+ * variable-length lists, an object for compounds, bytes for opaque items, `address` for
  * references (null if it leads nowhere). Enumerations are as their base.
  */
 export type Hdf5Item =

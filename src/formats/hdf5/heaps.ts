@@ -1,8 +1,9 @@
 import { createBoundedMap } from "../../collections/bounded-map.js";
-import { assertRecords, readBTree2 } from "./b-trees.js";
+import { readBTree2 } from "./b-trees.js";
 import {
   ByteCursor,
   bytesFor,
+  check,
   checkChecksum,
   type Hdf5Input,
   invalidFile,
@@ -19,7 +20,7 @@ const MAX_KEPT_BLOCKS = 16 * 1024 * 1024;
 /** B-tree records of huge objects that have no filters. */
 const HUGE_OBJECT_RECORDS = 1;
 
-/** A heap of links, attributes or shared messages (HDF5 File Format Specification, III.G). */
+/** A heap of links or attributes (HDF5 File Format Specification, III.G). */
 export class FractalHeap {
   private readonly blocks = createBoundedMap<Uint8Array>({
     maxBytes: MAX_KEPT_BLOCKS,
@@ -57,11 +58,9 @@ export class FractalHeap {
       }
       case 1:
         return this.readHuge(id);
-      case 2: {
-        const isExtended = header.idBytes > 17;
-        const length = isExtended ? (first & 0x0f) * 256 + id.u8() + 1 : (first & 0x0f) + 1;
-        return id.take(length);
-      }
+      // Ids of links and attributes have no room for longer objects.
+      case 2:
+        return id.take((first & 0x0f) + 1);
       default:
         throw invalidFile("fractal heap: an object has an unknown kind");
     }
@@ -93,66 +92,54 @@ export class FractalHeap {
     throw invalidFile("fractal heap: its blocks lead back to themselves");
   }
 
-  private async directBlock(address: number, byteLength: number): Promise<Uint8Array> {
+  private directBlock(address: number, byteLength: number): Promise<Uint8Array> {
+    return this.block(address, byteLength, "FHDB", ({ bytes, structure }, at) => {
+      if (!this.header.hasBlockChecksums) return;
+      // The checksum lies inside of the block, and counts as zeros.
+      const copy = Buffer.concat([bytes, bytes.subarray(at, at + 4)]).fill(0, at, at + 4);
+      checkChecksum(copy, structure);
+    });
+  }
+
+  private indirectBlock(address: number, rows: number): Promise<Uint8Array> {
+    const { width, offsetBytes } = this.header;
+    const byteLength = 17 + offsetBytes + rows * width * 8;
+    return this.block(address, byteLength, "FHIB", ({ bytes, structure }) => checkChecksum(bytes, structure));
+  }
+
+  /** @param verify Checks the checksum of the block. Gets the offset of what follows its head. */
+  private async block(
+    address: number,
+    byteLength: number,
+    signature: string,
+    verify: (block: ByteCursor, at: number) => void,
+  ): Promise<Uint8Array> {
     const kept = this.blocks.get(String(address));
     if (kept?.length === byteLength) return kept;
     const cursor = await this.input.read(address, byteLength, "block of a fractal heap");
-    cursor.signature("FHDB");
-    this.checkOwner(cursor);
-    cursor.skip(this.header.offsetBytes);
-    if (this.header.hasBlockChecksums) this.checkBlock(cursor.bytes, cursor.at);
-    this.blocks.set(String(address), cursor.bytes);
-    return cursor.bytes;
-  }
-
-  private async indirectBlock(address: number, rows: number): Promise<Uint8Array> {
-    const { width, offsetBytes } = this.header;
-    const byteLength = 17 + offsetBytes + rows * width * 8;
-    const kept = this.blocks.get(String(address));
-    if (kept?.length === byteLength) return kept;
-    const structure = "indirect block of a fractal heap";
-    const cursor = await this.input.readChecked(address, byteLength, "FHIB", structure);
-    this.checkOwner(cursor);
-    this.blocks.set(String(address), cursor.bytes);
-    return cursor.bytes;
-  }
-
-  private checkOwner(cursor: ByteCursor): void {
+    cursor.signature(signature);
     cursor.version(0, 0);
-    if (cursor.address() !== this.address)
-      throw invalidFile(`${cursor.structure}: it belongs to another heap`);
-  }
-
-  /** The checksum lies inside of the block, and counts as zeros. */
-  private checkBlock(bytes: Uint8Array, at: number): void {
-    const copy = new Uint8Array(bytes.length + 4);
-    copy.set(bytes);
-    copy.fill(0, at, at + 4);
-    copy.set(bytes.subarray(at, at + 4), bytes.length);
-    checkChecksum(copy, "block of a fractal heap");
+    if (cursor.address() !== this.address) throw invalidFile("fractal heap: a block belongs to another heap");
+    verify(cursor, cursor.at + this.header.offsetBytes);
+    this.blocks.set(String(address), cursor.bytes);
+    return cursor.bytes;
   }
 
   private async readHuge(id: ByteCursor): Promise<Uint8Array> {
-    const structure = "object of a fractal heap";
-    // Ids of 17 bytes and more have room for address and length.
-    if (this.header.idBytes >= 17) return (await this.input.read(id.address(), id.u64(), structure)).bytes;
     const key = id.uint(Math.min(8, this.header.idBytes - 1));
     this.hugeObjects ??= await this.readHugeObjects();
     const place = this.hugeObjects.get(key);
     if (place === undefined) throw invalidFile(`fractal heap: there is no huge object ${key}`);
-    return (await this.input.read(place.address, place.byteLength, structure)).bytes;
+    return (await this.input.read(place.address, place.byteLength, "object of a fractal heap")).bytes;
   }
 
   private async readHugeObjects() {
-    const { hugeTree } = this.header;
-    if (hugeTree === null) throw invalidFile("fractal heap: it has no huge objects");
     const objects = new Map<number, { readonly address: number; readonly byteLength: number }>();
-    await readBTree2(this.input, hugeTree, (kind) => {
-      assertRecords(kind, HUGE_OBJECT_RECORDS, 24);
-      return (record) => {
-        const place = { address: record.address(), byteLength: record.u64() };
-        objects.set(record.u64(), place);
-      };
+    const { hugeTree } = this.header;
+    if (hugeTree === null) return objects;
+    await readBTree2(this.input, hugeTree, HUGE_OBJECT_RECORDS, 24, (record) => {
+      const place = { address: record.address(), byteLength: record.u64() };
+      objects.set(record.u64(), place);
     });
     return objects;
   }
@@ -173,34 +160,19 @@ function placeOf({ width, startBytes }: HeapHeader, offset: number) {
 }
 
 function objectIn(block: Uint8Array, offset: number, byteLength: number): Uint8Array {
-  if (offset + byteLength <= block.length) return block.subarray(offset, offset + byteLength);
-  throw invalidFile(
-    `fractal heap: expected an object inside ${block.length} bytes, received one to ${offset + byteLength}`,
-  );
+  const end = offset + byteLength;
+  check(end <= block.length, "fractal heap", `an object inside ${block.length} bytes`, `one to ${end}`);
+  return block.subarray(offset, end);
 }
 
 /** Bytes of the header of a heap without filters. */
 const HEAP_HEADER_BYTES = 146;
 
 /** The fields of a heap's header that finding objects needs. */
-interface HeapHeader {
-  readonly idBytes: number;
-  readonly hasBlockChecksums: boolean;
-  readonly maxManagedBytes: number;
-  readonly hugeTree: number | null;
-  /** Columns of the doubling table. */
-  readonly width: number;
-  readonly startBytes: number;
-  readonly maxDirectBytes: number;
-  /** Bytes of an offset in the heap. */
-  readonly offsetBytes: number;
-  readonly rootAddress: number | null;
-  /** Rows of the root block; 0 if it is a direct block. */
-  readonly rootRows: number;
-}
+type HeapHeader = ReturnType<typeof parseHeapHeader>;
 
 /** Parses the header of a fractal heap (HDF5 File Format Specification, III.G). */
-function parseHeapHeader(cursor: ByteCursor): HeapHeader {
+function parseHeapHeader(cursor: ByteCursor) {
   cursor.signature("FRHP");
   cursor.version(0, 0);
   const idBytes = cursor.u16();
@@ -212,31 +184,26 @@ function parseHeapHeader(cursor: ByteCursor): HeapHeader {
   const hugeTree = cursor.optional();
   // Free space, and statistics.
   cursor.skip(80);
+  // Columns of the doubling table.
   const width = cursor.u16();
   const startBytes = cursor.u64();
   const maxDirectBytes = cursor.u64();
   const heapBits = cursor.u16();
   cursor.skip(2);
   const rootAddress = cursor.optional();
+  // None if the root is a direct block.
   const rootRows = cursor.u16();
-  if (!isPowerOfTwo(width) || !isPowerOfTwo(startBytes) || !isPowerOfTwo(maxDirectBytes) || heapBits > 64) {
-    throw invalidFile(
-      `fractal heap: received blocks of ${startBytes} to ${maxDirectBytes} bytes in ${width} columns`,
-    );
-  }
-  const offsetBytes = Math.ceil(heapBits / 8);
-  return {
+  const received = `blocks of ${startBytes} to ${maxDirectBytes} bytes in ${width} columns`;
+  const areValid = [width, startBytes, maxDirectBytes].every(isPowerOfTwo) && heapBits <= 64;
+  check(areValid, "fractal heap", "powers of two", received);
+  const sizes = {
     idBytes,
-    hasBlockChecksums,
     maxManagedBytes,
-    hugeTree,
-    width,
     startBytes,
     maxDirectBytes,
-    offsetBytes,
-    rootAddress,
-    rootRows,
+    offsetBytes: Math.ceil(heapBits / 8),
   };
+  return { ...sizes, hasBlockChecksums, hugeTree, width, rootAddress, rootRows };
 }
 
 /** Bytes of a collection's header, and of an object's. */
@@ -248,9 +215,9 @@ const MAX_KEPT_COLLECTIONS = 4 * 1024 * 1024;
 /** The objects of a collection by index. */
 export type HeapCollection = ReadonlyMap<number, Buffer>;
 
+/** A collection, and the bytes that it occupies in the file. */
 interface LoadedCollection {
   readonly collection: HeapCollection;
-  /** Bytes that it occupies in the file. */
   readonly byteLength: number;
 }
 
@@ -284,8 +251,6 @@ export class GlobalHeap {
 function parseCollection(bytes: Uint8Array): HeapCollection {
   const objects = new Map<number, Buffer>();
   const cursor = new ByteCursor(bytes, "global heap");
-  if (bytes.length < COLLECTION_HEADER_BYTES)
-    throw invalidFile(`global heap: received a collection of ${bytes.length} bytes`);
   cursor.skip(COLLECTION_HEADER_BYTES);
   while (cursor.left >= COLLECTION_HEADER_BYTES) {
     const index = cursor.u16();

@@ -1,7 +1,7 @@
 import type { CooperativeTask } from "../../event-loop/cooperative-task.js";
 import { isJsonArray, type JsonObject, type JsonValue, setEntry } from "../../json/json-value.js";
 import { pythonFloat } from "../../json/stringify-json.js";
-import { innerShapeOf } from "./datatypes.js";
+import { innerShapeOf, isBool } from "./datatypes.js";
 import type { Hdf5Attribute, Hdf5Dataset, Hdf5File, Hdf5Group, Hdf5Item, Hdf5Type } from "./hdf5-model.js";
 
 /** Prefix of a variable's name in the file if it shares its name with a dimension but is no coordinate of it. */
@@ -73,14 +73,15 @@ export function* netcdfFileSteps(file: Hdf5File): CooperativeTask<NetcdfFile> {
     path: string,
     parent: NetcdfGroup | undefined,
   ): CooperativeTask<NetcdfGroup> {
-    const own = createGroup(group, path, parent);
+    const maps = { byLength: new Map(), byScale: new Map() };
+    const own: NetcdfGroup = { group, path, parent, children: [], ...maps, variables: [] };
     groups.push(own);
     for (const [name, dataset] of group.datasets) {
       yield;
       if (dataset.shape === null) continue;
       const shape = [...dataset.shape, ...innerShapeOf(dataset.type)];
-      const scaleOf =
-        isScale(dataset) && dataset.shape.length > 0 ? addDimension(own, name, dataset) : undefined;
+      const isScale = textOf(dataset, "CLASS") === "DIMENSION_SCALE" && dataset.shape.length > 0;
+      const scaleOf = isScale ? addDimension(own, name, dataset) : undefined;
       if (scaleOf !== undefined && isHiddenScale(dataset)) continue;
       const dims = shape.map((_, axis) => (axis === 0 ? scaleOf : undefined));
       const variable = { name: variableName(name, group), dataset, shape, group: own, dims };
@@ -99,7 +100,7 @@ export function* netcdfFileSteps(file: Hdf5File): CooperativeTask<NetcdfFile> {
     nextId = Math.max(nextId, id + 1);
     const isUnlimited = dataset.maxShape[0] === null;
     const dimension = { name, id, length: dataset.shape?.[0] ?? 0, isUnlimited };
-    addToGroup(own, dimension);
+    ofLength(own, dimension.length, isUnlimited).push(dimension);
     // A scale with several names has the first one for axes that refer to it.
     if (!own.byScale.has(dataset.address)) own.byScale.set(dataset.address, dimension);
     if (!byScale.has(dataset.address)) byScale.set(dataset.address, dimension);
@@ -111,21 +112,12 @@ export function* netcdfFileSteps(file: Hdf5File): CooperativeTask<NetcdfFile> {
   return { root, groups, byId, byScale, takeId: () => nextId++ };
 }
 
-/** Adds a dimension to those of its group. */
-function addToGroup({ byLength }: NetcdfGroup, dimension: NetcdfDimension): void {
-  const key = lengthKey(dimension.length, dimension.isUnlimited);
-  const others = byLength.get(key);
-  if (others === undefined) byLength.set(key, [dimension]);
-  else others.push(dimension);
-}
-
-/** Key of `NetcdfGroup.byLength`. */
-function lengthKey(length: number, isUnlimited: boolean): string {
-  return `${length} ${isUnlimited}`;
-}
-
-function createGroup(group: Hdf5Group, path: string, parent: NetcdfGroup | undefined): NetcdfGroup {
-  return { group, path, parent, children: [], byLength: new Map(), byScale: new Map(), variables: [] };
+/** Returns the dimensions of a group that have a length, as a list to add to. */
+function ofLength({ byLength }: NetcdfGroup, length: number, isUnlimited: boolean): NetcdfDimension[] {
+  const key = `${length} ${isUnlimited}`;
+  const found = byLength.get(key) ?? [];
+  byLength.set(key, found);
+  return found;
 }
 
 /** The integers of an attribute; undefined if there is no such attribute, or it has other values. */
@@ -137,13 +129,9 @@ function numbersOf(dataset: Hdf5Dataset, name: string): readonly number[] | unde
   return isList === true ? (items as readonly number[]) : undefined;
 }
 
-/** True if a dataset is a dimension scale without values of its own. */
+/** Tells if a dataset is a dimension scale without values of its own. */
 function isHiddenScale(dataset: Hdf5Dataset): boolean {
   return textOf(dataset, "NAME")?.startsWith(HIDDEN_SCALE) === true;
-}
-
-function isScale(dataset: Hdf5Dataset): boolean {
-  return textOf(dataset, "CLASS") === "DIMENSION_SCALE";
 }
 
 function textOf(dataset: Hdf5Dataset, name: string): string | undefined {
@@ -177,7 +165,10 @@ export function* axisSteps(file: NetcdfFile): CooperativeTask<string[]> {
     for (const group of childrenFirst(file)) {
       for (const variable of group.variables) {
         yield;
-        if (isAtomic(variable.dataset.type) === isKnown) makeUpDimensions(file, group, variable);
+        if (isAtomic(variable.dataset.type) !== isKnown) continue;
+        for (const [axis, dimension] of variable.dims.entries()) {
+          variable.dims[axis] = dimension ?? makeUp(file, group, variable, axis);
+        }
       }
     }
   }
@@ -224,9 +215,7 @@ function attachDimensions(file: NetcdfFile, variable: NetcdfVariable, warnings: 
   const ids = numbersOf(dataset, "_Netcdf4Coordinates");
   const known = ids?.map((id) => file.byId.get(id));
   if (known?.length === shape.length && known.every((dimension, axis) => fits(dimension, variable, axis))) {
-    known.forEach((dimension, axis) => {
-      dims[axis] = dimension;
-    });
+    dims.splice(0, dims.length, ...known);
     return;
   }
   if (scaleOf !== undefined) return;
@@ -278,14 +267,10 @@ function scalesOf(dataset: Hdf5Dataset): readonly (readonly number[])[] | undefi
   });
 }
 
-/** Gives axes without scale a dimension, as `create_phony_dims` of netCDF does. */
-function makeUpDimensions(file: NetcdfFile, group: NetcdfGroup, variable: NetcdfVariable): void {
-  variable.dims.forEach((dimension, axis) => {
-    if (dimension === undefined) variable.dims[axis] = makeUp(file, group, variable, axis);
-  });
-}
-
-/** Finds a dimension of the group that has the length of an axis and is on no other axis, or makes a new one. */
+/**
+ * Makes up the dimension of an axis without scale, as `create_phony_dims` of netCDF does: one of the group that has its length and is
+ * on no other axis, or a new one.
+ */
 function makeUp(
   file: NetcdfFile,
   group: NetcdfGroup,
@@ -294,12 +279,12 @@ function makeUp(
 ): NetcdfDimension {
   const length = shape[axis]!;
   const isUnlimited = dataset.maxShape[axis] === null;
-  const others = group.byLength.get(lengthKey(length, isUnlimited));
-  const found = others?.find((dimension) => dimension.length === length && !dims.includes(dimension));
+  const others = ofLength(group, length, isUnlimited);
+  const found = others.find((dimension) => dimension.length === length && !dims.includes(dimension));
   if (found !== undefined) return found;
   const id = file.takeId();
   const dimension = { name: `phony_dim_${id}`, id, length, isUnlimited };
-  addToGroup(group, dimension);
+  others.push(dimension);
   return dimension;
 }
 
@@ -386,7 +371,7 @@ function mapItem(item: Hdf5Item, type: Hdf5Type): JsonValue {
     case "float":
       return floatOf(item);
     case "enum":
-      return isTruth(type) ? Number(item) !== 0 : mapItem(item, type.base);
+      return isBool(type) ? Number(item) !== 0 : mapItem(item, type.base);
     case "string":
     case "vlen-string":
       // netCDF's texts end nowhere else, and Python's reader of them takes null characters out.
@@ -398,8 +383,6 @@ function mapItem(item: Hdf5Item, type: Hdf5Type): JsonValue {
       );
     case "vlen":
       return listOf(item).map((one) => mapItem(one, type.base));
-    case "complex":
-      return listOf(item).map(floatOf);
     case "compound":
       // As Python's `tolist` gives the fields of a compound.
       return type.fields.map(({ name, type: field }) => {
@@ -417,9 +400,8 @@ function floatOf(item: Hdf5Item): JsonValue {
 }
 
 function integerOf(item: Hdf5Item): JsonValue {
-  if (typeof item === "number") return item;
-  if (typeof item !== "bigint") return null;
-  return Number.isSafeInteger(Number(item)) ? Number(item) : item;
+  if (typeof item === "bigint") return Number.isSafeInteger(Number(item)) ? Number(item) : item;
+  return typeof item === "number" ? item : null;
 }
 
 function listOf(item: Hdf5Item): readonly Hdf5Item[] {
@@ -443,9 +425,4 @@ function typeProblem(type: Hdf5Type): string | undefined {
     default:
       return undefined;
   }
-}
-
-function isTruth({ size, members }: Extract<Hdf5Type, { kind: "enum" }>): boolean {
-  const names = members.map(({ name, value }) => `${name}=${value}`).sort();
-  return size === 1 && names.join() === "FALSE=0,TRUE=1";
 }

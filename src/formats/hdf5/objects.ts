@@ -1,9 +1,10 @@
 import { isDamage, ZpublishError } from "../../errors.js";
+import { elementCount } from "../../model/data-tree.js";
 import type { FileBlocks } from "../file-format.js";
-import { ByteCursor, checkChecksum, type Hdf5Input, invalidFile, unsupportedFile } from "./bytes.js";
+import { ByteCursor, check, checkChecksum, type Hdf5Input, invalidFile, unsupportedFile } from "./bytes.js";
 import { MAX_RANK, parseDatatype } from "./datatypes.js";
 import type { Hdf5Type } from "./hdf5-model.js";
-import { FractalHeap, GlobalHeap } from "./heaps.js";
+import { GlobalHeap } from "./heaps.js";
 
 const SIGNATURE = Uint8Array.of(0x89, 0x48, 0x44, 0x46, 0x0d, 0x0a, 0x1a, 0x0a);
 
@@ -16,22 +17,8 @@ const SUPERBLOCK_BYTES = 100;
 /** The only size of addresses and lengths that is read. The library writes others if a program insists. */
 const FIELD_BYTES = 8;
 
-/** Bytes of driver information that are read: its header, with the name of the driver. */
-const DRIVER_BYTES = 16;
-
 /** A program that has the file open for writing. */
 const OPEN_FOR_WRITING = 0x01;
-
-/** The superblock (HDF5 File Format Specification, II.A). Addresses are as stored. */
-interface Superblock {
-  /** Offset in the file that all addresses count from: that of the superblock, which need not be as stored. */
-  readonly baseAddress: number;
-  readonly rootAddress: number;
-  /** Object header with messages about the file; null if there is none. */
-  readonly extensionAddress: number | null;
-  /** True if a program has not closed the file yet (version 3). */
-  readonly isOpenForWriting: boolean;
-}
 
 /**
  * Tells if a file is HDF5.
@@ -45,11 +32,11 @@ export function isHdf5(head: Uint8Array): boolean {
 }
 
 /**
- * Finds and reads the superblock.
+ * Finds and reads the superblock (HDF5 File Format Specification, II.A). Addresses in it are relative to its own offset.
  * @throws ZpublishError `invalid-metadata` if there is none, or if the file is cut short; `unsupported`, `source-unreadable`,
  * `source-changed`
  */
-export async function readSuperblock(file: FileBlocks): Promise<Superblock> {
+export async function readSuperblock(file: FileBlocks) {
   for (let at = 0; at + SIGNATURE.length <= file.byteLength; at = nextPlace(at)) {
     const byteLength = Math.min(SUPERBLOCK_BYTES, file.byteLength - at);
     const bytes = file.readNow(at, byteLength) ?? (await file.read(at, byteLength));
@@ -58,7 +45,7 @@ export async function readSuperblock(file: FileBlocks): Promise<Superblock> {
   throw invalidFile("expected a superblock, received a file without its signature");
 }
 
-async function parseSuperblock(file: FileBlocks, bytes: Uint8Array, place: number): Promise<Superblock> {
+function parseSuperblock(file: FileBlocks, bytes: Uint8Array, place: number) {
   const cursor = new ByteCursor(bytes, "superblock");
   cursor.skip(SIGNATURE.length);
   const version = cursor.version(0, 3);
@@ -77,8 +64,10 @@ async function parseSuperblock(file: FileBlocks, bytes: Uint8Array, place: numbe
   const second = cursor.optional();
   const endAt = cursor.at;
   cursor.skip(8);
-  // Files of drivers have addresses of others: these are refused first.
-  if (version < 2) await checkDriver(file, place, cursor.optional());
+  // The address of driver information (HDF5 File Format Specification, II.B).
+  if (version < 2 && cursor.optional() !== null) {
+    throw unsupportedFile("the file is one of several, written by a driver of its own");
+  }
   // Versions 0 and 1 have a symbol table entry, which begins with the offset of a name.
   if (version < 2) cursor.skip(8);
   const rootAddress = cursor.address();
@@ -94,17 +83,6 @@ async function parseSuperblock(file: FileBlocks, bytes: Uint8Array, place: numbe
     extensionAddress: version < 2 ? null : second,
     isOpenForWriting: version === 3 && (flags & OPEN_FOR_WRITING) !== 0,
   };
-}
-
-/** @throws ZpublishError `unsupported` if a driver spreads the file over several (HDF5 File Format Specification, II.B) */
-async function checkDriver(file: FileBlocks, place: number, address: number | null): Promise<void> {
-  if (address === null) return;
-  const cursor = new ByteCursor(await file.read(place + address, DRIVER_BYTES), "driver information");
-  cursor.version(0, 0);
-  cursor.skip(7);
-  throw unsupportedFile(
-    `the file is one of several, written by the driver ${JSON.stringify(cursor.text(8))}`,
-  );
 }
 
 function hasSignature(bytes: Uint8Array, at: number): boolean {
@@ -134,7 +112,6 @@ export const MESSAGE = {
   groupInfo: 0x0a,
   filters: 0x0b,
   attribute: 0x0c,
-  sharedTable: 0x0f,
   continuation: 0x10,
   symbolTable: 0x11,
   driverInfo: 0x14,
@@ -160,13 +137,14 @@ export interface HeaderMessage {
   readonly end: number;
 }
 
-/** Rules of one object header. */
-interface HeaderFormat {
+/** An object header whose messages are being read. */
+interface OpenHeader {
   readonly version: 1 | 2;
   /** Bytes in front of a message's content. */
   readonly messageHeader: number;
-  /** Messages that are left to be read. */
   messagesLeft: number;
+  readonly messages: HeaderMessage[];
+  readonly continuations: { readonly address: number; readonly byteLength: number }[];
 }
 
 /**
@@ -177,24 +155,27 @@ export async function readObjectHeader(input: Hdf5Input, address: number): Promi
   const structure = "object header";
   const prefixBytes = Math.min(PREFIX_BYTES, Math.max(input.bytesFrom(address), 1));
   const prefix = await input.read(address, prefixBytes, structure);
-  const { format, byteLength, start } =
+  const { header, byteLength, start } =
     prefix.bytes[0] === 0x4f ? parsePrefix2(prefix) : parsePrefix1(prefix);
   const read = (at: number, length: number, signature: string) =>
-    format.version === 1
+    header.version === 1
       ? input.read(at, length, structure)
       : input.readChecked(at, length, signature, structure);
-  const messages: HeaderMessage[] = [];
-  const continuations: { address: number; byteLength: number }[] = [];
+  const { messages, continuations } = header;
   const first = await read(address, byteLength, "OHDR");
   first.at = start;
-  parsePart(first, format, messages, continuations);
+  parsePart(first, header);
   const seen = new Set<number>();
   for (let next = continuations.pop(); next !== undefined; next = continuations.pop()) {
     if (seen.has(next.address)) throw invalidFile("object header: a continuation leads back to itself");
     seen.add(next.address);
-    parsePart(await read(next.address, next.byteLength, "OCHK"), format, messages, continuations);
+    parsePart(await read(next.address, next.byteLength, "OCHK"), header);
   }
   return messages;
+}
+
+function openHeader(version: 1 | 2, messageHeader: number, messagesLeft: number): OpenHeader {
+  return { version, messageHeader, messagesLeft, messages: [], continuations: [] };
 }
 
 /** Version 1 (IV.A.1.a): 12 bytes, and 4 that align the messages to 8 bytes. */
@@ -204,8 +185,7 @@ function parsePrefix1(cursor: ByteCursor) {
   const count = cursor.u16();
   cursor.skip(4);
   const byteLength = cursor.u32();
-  const format: HeaderFormat = { version: 1, messageHeader: 8, messagesLeft: count };
-  return { format, byteLength: 16 + byteLength, start: 16 };
+  return { header: openHeader(1, 8, count), byteLength: 16 + byteLength, start: 16 };
 }
 
 /** Version 2 (IV.A.1.b). */
@@ -217,28 +197,23 @@ function parsePrefix2(cursor: ByteCursor) {
   if ((flags & 0x20) !== 0) cursor.skip(16);
   if ((flags & 0x10) !== 0) cursor.skip(4);
   const byteLength = cursor.uint(1 << (flags & 3));
-  const messageHeader = (flags & 0x04) !== 0 ? 6 : 4;
-  const format: HeaderFormat = { version: 2, messageHeader, messagesLeft: MAX_MESSAGES };
-  return { format, byteLength: cursor.at + byteLength + 4, start: cursor.at };
+  const header = openHeader(2, (flags & 0x04) !== 0 ? 6 : 4, MAX_MESSAGES);
+  return { header, byteLength: cursor.at + byteLength + 4, start: cursor.at };
 }
 
-function parsePart(
-  cursor: ByteCursor,
-  format: HeaderFormat,
-  messages: HeaderMessage[],
-  continuations: { address: number; byteLength: number }[],
-): void {
+function parsePart(cursor: ByteCursor, header: OpenHeader): void {
+  const { version, messageHeader, messages, continuations } = header;
   // Fewer bytes than a message's header are a gap.
-  while (cursor.left >= format.messageHeader) {
-    if (format.messagesLeft === 0) {
-      if (format.version === 1) return;
+  while (cursor.left >= messageHeader) {
+    if (header.messagesLeft === 0) {
+      if (version === 1) return;
       throw unsupportedFile(`an object header has more than ${MAX_MESSAGES} messages`);
     }
-    format.messagesLeft -= 1;
-    const type = format.version === 1 ? cursor.u16() : cursor.u8();
+    header.messagesLeft -= 1;
+    const type = version === 1 ? cursor.u16() : cursor.u8();
     const byteLength = cursor.u16();
     const flags = cursor.u8();
-    cursor.skip(format.version === 1 ? 3 : format.messageHeader - 4);
+    cursor.skip(version === 1 ? 3 : messageHeader - 4);
     const start = cursor.at;
     cursor.skip(byteLength);
     if (type === 0) continue;
@@ -273,7 +248,7 @@ export function parseDataspace(cursor: ByteCursor): Dataspace {
   const flags = cursor.u8();
   const kind = cursor.u8();
   if (version === 1) cursor.skip(4);
-  if (rank > MAX_RANK) throw invalidFile(`dataspace: expected at most ${MAX_RANK} axes, received ${rank}`);
+  check(rank <= MAX_RANK, "dataspace", `at most ${MAX_RANK} axes`, rank);
   if (version === 2 && kind === 2) return { shape: null, maxShape: [] };
   const shape: number[] = [];
   for (let axis = 0; axis < rank; axis++) shape.push(cursor.u64());
@@ -282,9 +257,7 @@ export function parseDataspace(cursor: ByteCursor): Dataspace {
   for (let axis = 0; axis < rank; axis++) {
     const limit = cursor.optional();
     const length = shape[axis]!;
-    if (limit !== null && limit < length) {
-      throw invalidFile(`dataspace: expected an axis of at most ${limit} items, received ${length}`);
-    }
+    check(limit === null || limit >= length, "dataspace", `an axis of at most ${limit} items`, length);
     maxShape.push(limit);
   }
   return { shape, maxShape };
@@ -296,124 +269,70 @@ export function parseDataspace(cursor: ByteCursor): Dataspace {
  */
 export function itemCount(shape: readonly number[] | null): number {
   if (shape === null || shape.includes(0)) return 0;
-  const count = shape.reduce((product, length) => product * length, 1);
-  if (count <= Number.MAX_SAFE_INTEGER) return count;
-  throw invalidFile(`dataspace: expected less than 2^53 items, received the shape [${shape.join(", ")}]`);
+  const count = elementCount(shape);
+  check(count <= Number.MAX_SAFE_INTEGER, "dataspace", "less than 2^53 items", `[${shape.join(", ")}]`);
+  return count;
 }
-
-/** Maximum number of indexes of shared messages (HDF5's `H5O_SHMESG_MAX_NINDEXES`). */
-const MAX_INDEXES = 8;
-
-/** Bytes of an index in the master table. */
-const INDEX_BYTES = 30;
-
-/** Bytes of a shared message's id. */
-const SHARED_ID_BYTES = 8;
 
 /** Place of a shared message, if it is in the heap of shared messages. */
 const IN_HEAP = 1;
 
-/** Messages and datatypes that several objects share (HDF5 File Format Specification, IV.A.2.c, IV.A.2.p, III.H). */
+/** Messages and datatypes that several objects share (HDF5 File Format Specification, IV.A.2.c). Each is part of another object. */
 class SharedMessages {
   private readonly types = new Map<number, Hdf5Type>();
-  /** Heaps, and the bits of the kinds of messages that are in them. */
-  private heaps: { readonly kinds: number; readonly heap: FractalHeap }[] = [];
 
   constructor(private readonly input: Hdf5Input) {}
 
   /**
-   * Reads the master table of the heaps of shared messages.
-   * @param message The shared message table message, from the superblock's extension.
+   * Reads the messages of an object. Shared ones are replaced by those that they lead to, except datatypes.
    * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
-   */
-  async readTable(message: HeaderMessage): Promise<void> {
-    const place = cursorOf(message, "shared message table");
-    place.version(0, 0);
-    const address = place.address();
-    const count = place.u8();
-    if (count > MAX_INDEXES) {
-      throw invalidFile(`shared message table: expected at most ${MAX_INDEXES} indexes, received ${count}`);
-    }
-    const structure = "shared message table";
-    const cursor = await this.input.readChecked(address, 8 + count * INDEX_BYTES, "SMTB", structure);
-    for (let i = 0; i < count; i++) {
-      cursor.skip(2);
-      const kinds = cursor.u16();
-      // Bounds of messages and indexes, and the index, which only writers need.
-      cursor.skip(18);
-      const heapAddress = cursor.optional();
-      if (heapAddress !== null)
-        this.heaps.push({ kinds, heap: await FractalHeap.open(this.input, heapAddress) });
-    }
-  }
-
-  /**
-   * Reads the messages of an object. Shared ones are replaced by those that they lead to, except datatypes and attributes.
-   * @throws ZpublishError as {@link resolve}
    */
   async readObject(address: number): Promise<readonly HeaderMessage[]> {
     const messages = await readObjectHeader(this.input, address);
     for (const [i, message] of messages.entries()) {
-      if (!message.isShared || message.type === MESSAGE.datatype || message.type === MESSAGE.attribute)
-        continue;
-      const content = await this.follow(cursorOf(message, "shared message"), message.type);
-      messages[i] = {
-        type: message.type,
-        isShared: false,
-        bytes: content.bytes,
-        start: content.at,
-        end: content.end,
-      };
+      const { type, isShared } = message;
+      // An attribute that is shared is followed when it is read, so that the others can be read if it cannot.
+      if (!isShared || type === MESSAGE.datatype || type === MESSAGE.attribute) continue;
+      const { bytes, at, end } = await this.resolve(message, "shared message");
+      messages[i] = { type, isShared: false, bytes, start: at, end };
     }
     return messages;
   }
 
-  /**
-   * Returns the content of a message, and follows it to where it is.
-   * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
-   */
+  /** Returns the content of a message, and follows it to where it is. @throws as {@link readObject} */
   resolve(message: HeaderMessage, structure: string): ByteCursor | Promise<ByteCursor> {
     const cursor = cursorOf(message, structure);
-    return message.isShared ? this.follow(cursor, message.type) : cursor;
+    return message.isShared ? this.follow(parsePlace(cursor), message.type, structure) : cursor;
   }
 
-  /**
-   * Returns the type of a datatype message. A committed datatype is parsed once.
-   * @param isShared True if the content only says where the message is.
-   * @throws ZpublishError as {@link resolve}
-   */
+  /** Parses a dataspace. @param isShared True if the content only says where the message is. */
+  async dataspace(cursor: ByteCursor, isShared: boolean): Promise<Dataspace> {
+    const { structure } = cursor;
+    return parseDataspace(
+      isShared ? await this.follow(parsePlace(cursor), MESSAGE.dataspace, structure) : cursor,
+    );
+  }
+
+  /** Returns the type of a datatype message. A committed datatype is parsed once. @throws as {@link readObject} */
   datatype(cursor: ByteCursor, isShared: boolean): Hdf5Type | Promise<Hdf5Type> {
-    return isShared ? this.sharedDatatype(cursor) : parseDatatype(cursor);
+    if (!isShared) return parseDatatype(cursor);
+    const address = parsePlace(cursor);
+    return this.types.get(address) ?? this.committedType(address);
   }
 
-  private async sharedDatatype(cursor: ByteCursor): Promise<Hdf5Type> {
-    const start = cursor.at;
-    const { address } = parsePlace(cursor);
-    const known = address === undefined ? undefined : this.types.get(address);
-    if (known !== undefined) return known;
-    cursor.at = start;
-    const type = parseDatatype(await this.follow(cursor, MESSAGE.datatype));
-    if (address !== undefined) this.types.set(address, type);
+  private async committedType(address: number): Promise<Hdf5Type> {
+    const type = parseDatatype(await this.follow(address, MESSAGE.datatype, "datatype"));
+    this.types.set(address, type);
     return type;
   }
 
-  /** Follows a shared dataspace or other message. */
-  async follow(cursor: ByteCursor, type: number): Promise<ByteCursor> {
-    const place = parsePlace(cursor);
-    if (place.id !== undefined) return this.readFromHeap(place.id, type, cursor.structure);
-    const messages = await readObjectHeader(this.input, place.address);
+  private async follow(address: number, type: number, structure: string): Promise<ByteCursor> {
+    const messages = await readObjectHeader(this.input, address);
     const found = messages.find((message) => message.type === type);
     if (found === undefined || found.isShared) {
-      throw invalidFile(`${cursor.structure}: expected the shared message in another object, received none`);
+      throw invalidFile(`${structure}: expected the shared message in another object, received none`);
     }
-    return cursorOf(found, cursor.structure);
-  }
-
-  /** Reads a message from the heap of shared messages of its kind. @throws ZpublishError as {@link resolve} */
-  async readFromHeap(id: ByteCursor, type: number, structure: string): Promise<ByteCursor> {
-    const found = this.heaps.find(({ kinds }) => ((kinds >> type) & 1) === 1);
-    if (found === undefined) throw unsupportedFile(`${structure}: there is no heap of such shared messages`);
-    return new ByteCursor(await found.heap.read(id), structure);
+    return cursorOf(found, structure);
   }
 }
 
@@ -422,17 +341,14 @@ export function cursorOf(message: HeaderMessage, structure: string): ByteCursor 
   return new ByteCursor(message.bytes, structure, message.start, message.end);
 }
 
-type Place =
-  | { readonly address: number; readonly id?: undefined }
-  | { readonly id: ByteCursor; readonly address?: undefined };
-
-function parsePlace(cursor: ByteCursor): Place {
+/** Returns the address of the object that has a shared message. */
+function parsePlace(cursor: ByteCursor): number {
   const version = cursor.version(1, 3);
   const kind = cursor.u8();
   // Version 1 has 6 reserved bytes, and a symbol table entry, which begins with the offset of a name.
   if (version === 1) cursor.skip(14);
-  if (version === 3 && kind === IN_HEAP) return { id: cursor.part(SHARED_ID_BYTES, "fractal heap") };
-  return { address: cursor.address() };
+  if (version !== 3 || kind !== IN_HEAP) return cursor.address();
+  throw unsupportedFile(`${cursor.structure}: it is in a heap of shared messages, which is not read`);
 }
 
 /** Bounds for the values of all attributes of a file. Several attributes may have the same bytes, so a small file could have many. */

@@ -96,7 +96,9 @@ async function readReferences(
   if (place === undefined) return undefined;
   const stored = await file.readOnce(place.offset, place.byteLength);
   const chain = codecs[place.variant] ?? [];
-  const decoded = await decodeReferences(stored, chain, recipe.chunkShape);
+  const items = { path: "references", dataType: parseDataType(`|V${REFERENCE_BYTES}`) };
+  const steps = createSteps(items, chain, recipe.chunkShape, MAX_CHUNK_BYTES);
+  const decoded = await decodeSteps(stored, steps.reverse(), "references");
   if (decoded.length > byteLength) {
     throw corrupt(`strings: expected ${byteLength} bytes of references, received ${decoded.length}`);
   }
@@ -106,20 +108,9 @@ async function readReferences(
   return whole;
 }
 
-async function decodeReferences(
-  stored: Uint8Array,
-  chain: readonly CodecSpec[],
-  chunkShape: readonly number[],
-): Promise<Uint8Array> {
-  if (chain.length === 0) return stored;
-  const items = { path: "references", dataType: parseDataType(`|V${REFERENCE_BYTES}`) };
-  const steps = createSteps(items, chain, chunkShape, MAX_CHUNK_BYTES);
-  return await decodeSteps(stored, steps.reverse(), "references");
-}
-
-function uint32(value: number): Uint8Array {
-  const bytes = new Uint8Array(4);
-  new DataView(bytes.buffer).setUint32(0, value, true);
+function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
   return bytes;
 }
 

@@ -6,7 +6,7 @@ import type { FileBlocks } from "../../../src/formats/file-format.js";
 import { lookup3 } from "../../../src/formats/hdf5/bytes.js";
 import { readChunkIndex } from "../../../src/formats/hdf5/chunk-index.js";
 import type { Hdf5Chunks } from "../../../src/formats/hdf5/chunk-list.js";
-import { extendGrid, type GriddedChunks, hasAbsentChunks } from "../../../src/formats/hdf5/hdf5-format.js";
+import { extendGrid, hasAbsentChunks } from "../../../src/formats/hdf5/hdf5-format.js";
 import type { Hdf5ChunkedLayout } from "../../../src/formats/hdf5/hdf5-model.js";
 import { effort } from "../../support/effort.js";
 import { valuesOf } from "./chunk-indexes-of-h5py.js";
@@ -220,7 +220,7 @@ t.test("a B-tree that leads back to itself ends", async (t) => {
   });
 });
 
-const places: GriddedChunks = {
+const places: Hdf5Chunks = {
   offsets: new Float64Array([10, 20, 30, 40]),
   byteLengths: new Uint32Array(4),
 };

@@ -6,7 +6,8 @@ import t from "tap";
 import { decodeSteps } from "../../../src/codec/run-steps.js";
 import { readChunkIndex } from "../../../src/formats/hdf5/chunk-index.js";
 import type { Hdf5Chunks } from "../../../src/formats/hdf5/chunk-list.js";
-import { chunkCodecs } from "../../../src/formats/hdf5/filters.js";
+import { mapType } from "../../../src/formats/hdf5/datatypes.js";
+import { storedCodecs } from "../../../src/formats/hdf5/filters.js";
 import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import type { CodecSpec, CodecStep } from "../../../src/zarr/codec-step.js";
 import { completeCodec, encodedByteLength } from "../../../src/zarr/plan/codec-rules.js";
@@ -37,7 +38,7 @@ t.test(
       const { chunkShape, itemSize } = layout;
       const chunks = await readChunkIndex(file, layout, shape, maxShape, filters.length);
       const chunkByteLength = chunkShape.reduce((product, length) => product * length, itemSize);
-      const found = chunkCodecs(filters, type, chunkByteLength, chunks);
+      const found = storedCodecs(filters, type, mapType(type), chunkByteLength, chunks);
       for (const { id } of [found.codecs, ...(found.variants ?? [])].flat()) seen.add(id);
       const listed: Hdf5Chunks = { ...chunks, byteLengths: found.byteLengths };
       const lists = [found.codecs, ...(found.variants ?? [])].map((codecs) =>

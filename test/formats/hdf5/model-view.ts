@@ -59,7 +59,6 @@ function viewOfType(type: Hdf5Type): unknown[] {
     case "vlen-string":
       return [kind, size, type.charset];
     case "vlen":
-    case "complex":
       return [kind, size, viewOfType(type.base)];
     case "enum":
       return [kind, size, viewOfType(type.base), type.members.map(({ name, value }) => [name, `${value}`])];
