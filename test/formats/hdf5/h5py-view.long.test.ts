@@ -22,6 +22,14 @@ t.test(
       const bytes = readFileSync(join(folder, name));
       for (const isSlow of [false, true]) {
         const file = await readHdf5(memoryBlocks(bytes, isSlow));
+        if (name.startsWith("shared-")) {
+          const reasons = [...file.refused.map(({ reason }) => reason), ...file.warnings];
+          t.ok(
+            reasons.length > 0 && reasons.every((reason) => reason.includes("heap of shared messages")),
+            name,
+          );
+          continue;
+        }
         const found = viewOf(file);
         t.same(Object.keys(found).sort(), Object.keys(expected).sort(), `${name}: the same objects`);
         for (const [path, view] of Object.entries(expected))
