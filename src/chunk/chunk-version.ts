@@ -2,9 +2,10 @@ import { createHash } from "node:crypto";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
+import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import { elementCount } from "../model/data-tree.js";
 import { openChunkReader } from "../open/chunk-reader.js";
-import { parseChunkKey, type ReadOptions } from "../zarr/chunk-reader.js";
+import { parseChunkKey, type ReadOptions, type StoredVersion } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
 import { createSteps } from "../zarr/plan/codec-steps.js";
 import { type EncodingPlan, growthOf } from "../zarr/plan/encoding-plan.js";
@@ -18,40 +19,35 @@ const ABSENT: ChunkVersion = { wasChecked: true, token: undefined };
 /** Calls of {@link loopIteration} within one iteration after which it counts as another. */
 const MAX_CALLS = 512;
 
-/** Checks the version of a chunk; undefined if that has to wait. */
-export function versionNow(chunk: ServedChunk): ChunkVersion | undefined {
+/**
+ * Returns the version of a chunk: at once if that waits for nothing.
+ * @param allocate Memory for its bytes, if they come with the version and are passed through.
+ * @throws ZpublishError `source-unreadable`
+ */
+export function currentVersion(
+  chunk: ServedChunk,
+  allocate: ReadOptions["allocate"],
+): MaybePromise<ChunkVersion> {
   if (chunk.snapshot.immutable) {
     chunk.version = IMMUTABLE;
     return IMMUTABLE;
   }
   // One check serves all requests that came in the same iteration of the event loop.
   const iteration = loopIteration();
-  if (chunk.checkedIn === iteration || chunk.check?.isUnchanged()) {
+  if (chunk.version !== undefined && (chunk.checkedIn === iteration || chunk.isUnchanged?.())) {
     chunk.checkedIn = iteration;
     return chunk.version;
   }
-  chunk.check = chunk.delivery.checkNow(chunk);
-  if (chunk.check === undefined) return undefined;
+  chunk.isUnchanged = undefined;
+  const found = chunk.delivery.version(chunk, { allocate });
+  if (found instanceof Promise) return found.then((later) => remember(chunk, later));
   chunk.checkedIn = iteration;
-  return remember(chunk, chunk.check.version);
-}
-
-/**
- * Looks up the version of a chunk.
- * @param allocate Memory for its bytes, if they come with the version and are passed through.
- * @throws ZpublishError `source-unreadable`
- */
-export async function findVersion(
-  chunk: ServedChunk,
-  allocate: ReadOptions["allocate"],
-): Promise<ChunkVersion> {
-  const token = await chunk.delivery.findToken(chunk, allocate);
-  chunk.check = undefined;
-  return remember(chunk, token);
+  return remember(chunk, found);
 }
 
 /** Remembers the version of a chunk. Equal versions are one object, so that the reply made for it is used again. */
-function remember(chunk: ServedChunk, token: string | undefined): ChunkVersion {
+function remember(chunk: ServedChunk, { token, isUnchanged }: StoredVersion): ChunkVersion {
+  chunk.isUnchanged = isUnchanged;
   if (chunk.version === undefined || chunk.version.token !== token) {
     chunk.version = token === undefined ? ABSENT : { wasChecked: true, token };
     chunk.reply = undefined;
@@ -136,7 +132,7 @@ export function createServedChunk(
     key: chunkKey,
     coords,
     delivery: deliveryOf(array, access.reader, coords),
-    check: undefined,
+    isUnchanged: undefined,
     checkedIn: -1,
     version: undefined,
     reply: undefined,

@@ -2,17 +2,20 @@ import type { CacheKey } from "../cache/chunk-cache.js";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
 import { measureZstd } from "../codec/plain/zstd-frame.js";
 import type { Limiter } from "../collections/limiter.js";
+import type { Waiting } from "../collections/single-flight.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
+import { type MaybePromise, whenDone, withErrorsOf } from "../event-loop/maybe-promise.js";
 import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
 import { storeOf } from "../open/chunk-reader.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
 import {
   type ChunkReader,
-  presentOf,
+  combineStored,
   type ReadOptions,
   type StoredChunk,
-  type VersionCheck,
+  type StoredVersion,
+  type VersionOptions,
   versionsOf,
 } from "../zarr/chunk-reader.js";
 import { combineVersions, storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
@@ -24,20 +27,19 @@ import type { ReadMemory } from "./memory.js";
 export interface Delivery {
   /** Whether clients get stored bytes: as a rule, or ranges of whole files. */
   readonly passes: "chunks" | "files" | undefined;
-  /** Looks up the version of the stored bytes behind a chunk without waiting; undefined if that has to wait. */
-  checkNow(chunk: ServedChunk): VersionCheck | undefined;
   /**
-   * Looks up the version of the stored bytes behind a chunk; undefined if nothing is stored.
-   * @param allocate Memory for its bytes, if they come with the version and are passed through.
+   * Looks up the version of the stored bytes behind a chunk; its token is undefined if nothing is stored.
+   * @param options `allocate`: memory for its bytes, if they come with the version and are passed through.
    * @throws ZpublishError `source-unreadable`
    */
-  findToken(chunk: ServedChunk, allocate?: ReadOptions["allocate"]): Promise<string | undefined>;
+  version(chunk: ServedChunk, options?: VersionOptions): MaybePromise<StoredVersion>;
   /** Returns the token under which a chunk is made that has nothing stored behind it. */
   absentToken(chunk: ServedChunk): string;
-  /** Returns a chunk at once; undefined if that has to wait. @throws ZpublishError `source-changed`, `corrupt-chunk` */
-  obtainNow?(request: ChunkRequest, means: DeliveryMeans): MadeChunk | undefined;
-  /** Reads or encodes a chunk; undefined if it is absent. @throws ZpublishError of a failure, `source-changed`, `cancelled` */
-  obtain(request: ChunkRequest, means: DeliveryMeans, signal: AbortSignal): Promise<MadeChunk | undefined>;
+  /**
+   * Reads or encodes a chunk: at once if it is local and stored as it is served; undefined if it is absent.
+   * @throws ZpublishError of a failure, `source-changed`, `cancelled`
+   */
+  obtain(request: ChunkRequest, means: DeliveryMeans, flight: Waiting): MaybePromise<MadeChunk | undefined>;
   /**
    * Opens a chunk of unknown length, of which clients read ranges; undefined if it is absent. Such a chunk is not cached.
    * @throws ZpublishError `source-changed`, `range-not-satisfiable`
@@ -64,16 +66,18 @@ export interface DeliveryMeans {
 
 /** A chunk that is one stored chunk. */
 const ofOneStored = {
-  checkNow: ({ access, coords, version }) => access.reader.versionNow?.(coords, version !== undefined),
-  findToken: ({ access, coords }) => access.reader.version(coords),
+  version: ({ access, coords, version }, { signal } = {}) =>
+    access.reader.version(coords, { wasChecked: version !== undefined, signal }),
   absentToken: () => "",
 } satisfies Partial<Delivery>;
 
 /** A chunk that is made of several stored chunks. */
 const ofSeveralStored = {
-  checkNow: checkSeveralNow,
-  findToken: async ({ access, array, coords }) =>
-    combineTokens(await versionsOf(access.reader, storedChunksOf(array.plan, coords))),
+  version({ access, array, coords, version }, { signal } = {}) {
+    const options = { wasChecked: version !== undefined, signal };
+    const found = versionsOf(access.reader, storedChunksOf(array.plan, coords), options);
+    return whenDone(found, (versions) => combineStored(versions, combineTokens));
+  },
   absentToken: ({ array, coords }) =>
     combineVersions(storedChunksOf(array.plan, coords).map(() => undefined)),
 } satisfies Partial<Delivery>;
@@ -84,10 +88,9 @@ const DELIVERIES: Readonly<Record<EncodingPlan["kind"], Delivery>> = {
   passthrough: {
     passes: "chunks",
     ...ofOneStored,
-    findToken: ({ access, coords }, allocate) => access.reader.version(coords, allocate),
-    obtainNow: readStoredNow,
-    obtain: async (request, means, signal) =>
-      (await readStored(request, means, signal)) ?? (await encodeFilled(request, means, signal)),
+    version: ({ access, coords, version }, options) =>
+      access.reader.version(coords, { ...options, wasChecked: version !== undefined }),
+    obtain: readStored,
     elsewhere,
   },
   files: {
@@ -103,74 +106,62 @@ const DELIVERIES: Readonly<Record<EncodingPlan["kind"], Delivery>> = {
 
 /** Chooses how a chunk is delivered. One whose stored codecs differ from the others' of its array is encoded. */
 export function deliveryOf({ plan }: ServedArray, reader: ChunkReader, coords: readonly number[]): Delivery {
-  const isVariant = plan.variants !== undefined && (reader.variantOf?.(coords) ?? 0) !== 0;
+  const isVariant =
+    plan.variants !== undefined && ((reader.places ?? reader.parts)?.variantOf(coords) ?? 0) !== 0;
   return plan.kind === "passthrough" && isVariant ? recompressed : DELIVERIES[plan.kind];
 }
 
-/** Stored chunks behind one served chunk that are looked up while the event loop waits. */
-const MAX_CHECKED_NOW = 8;
-
-function checkSeveralNow({ array, access, coords, version }: ServedChunk): VersionCheck | undefined {
-  const wasChecked = version !== undefined;
-  const { reader } = access;
-  const stored = storedChunksOf(array.plan, coords);
-  const present = presentOf(reader, stored);
-  if (present !== undefined) {
-    const check = reader.versionNow?.(present.first, wasChecked);
-    if (check === undefined) return undefined;
-    const versions = present.are.map((isPresent) => (isPresent ? check.version : undefined));
-    return { ...check, version: combineVersions(versions) };
-  }
-  if (stored.length > MAX_CHECKED_NOW) return undefined;
-  const checks: VersionCheck[] = [];
-  for (const each of stored) {
-    const check = reader.versionNow?.(each, wasChecked);
-    if (check === undefined) return undefined;
-    checks.push(check);
-  }
-  return {
-    version: combineVersions(checks.map(({ version }) => version)),
-    isUnchanged: () => checks.every((check) => check.isUnchanged()),
-  };
-}
-
 /** Combines the versions of the stored chunks behind a chunk; undefined if all are absent. */
-export function combineTokens(tokens: readonly (string | undefined)[]): string | undefined {
+function combineTokens(tokens: readonly (string | undefined)[]): string | undefined {
   return tokens.every((token) => token === undefined) ? undefined : combineVersions(tokens);
 }
 
-/** Reads the stored bytes of a chunk; undefined if it is absent. @throws ZpublishError the error of a failed read */
-async function readStored(
+/**
+ * Reads the stored bytes of a chunk. An absent one is made of fill values, unless it is absent for clients.
+ * @throws ZpublishError the error of a failed read
+ */
+function readStored(
   request: ChunkRequest,
-  { reads, memory }: DeliveryMeans,
-  signal: AbortSignal,
-): Promise<MadeChunk | undefined> {
+  means: DeliveryMeans,
+  flight: Waiting,
+): MaybePromise<MadeChunk | undefined> {
   const { chunk, version } = request;
   const { array, access, coords } = chunk;
+  const { memory } = means;
   const began = performance.now();
-  const read = () => access.reader.read(coords, readOptions(request, memory));
-  const stored = await reads.run(storeOf(array.plan.source), read, signal).catch((error: unknown) => {
-    throw nameOverlong(error, request);
-  });
-  if (stored !== undefined) return passThrough(request, stored, memory, performance.now() - began);
-  await assertStillAbsent(chunk, version);
-  return undefined;
-}
-
-/** Reads the stored bytes of a chunk without waiting; undefined if its store is not local, or not quick at present. */
-function readStoredNow(request: ChunkRequest, { memory }: DeliveryMeans): MadeChunk | undefined {
-  const { access, coords } = request.chunk;
-  const began = performance.now();
-  const stored = access.reader.readNow?.(coords, readOptions(request, memory));
-  return stored && passThrough(request, stored, memory, performance.now() - began);
-}
-
-function readOptions({ chunk, version }: ChunkRequest, memory: ReadMemory): ReadOptions {
-  return {
+  const options: ReadOptions = {
     wasChecked: version.token !== undefined,
     allocate: memory.acquire,
-    maxByteLength: chunk.access.maxStoredByteLength,
+    maxByteLength: access.maxStoredByteLength,
   };
+  const read = () => access.reader.read(coords, options);
+  const stored = withErrorsOf(
+    () => runRead(array.plan, means, read, flight),
+    (error) => nameOverlong(error, request),
+  );
+  return whenDone(stored, (found) =>
+    found === undefined
+      ? makeAbsent(request, means, flight)
+      : passThrough(request, found, memory, performance.now() - began),
+  );
+}
+
+/** Has a chunk of fill values made in place of an absent one, if absent chunks are not absent for clients. */
+async function makeAbsent(
+  request: ChunkRequest,
+  means: DeliveryMeans,
+  flight: Waiting,
+): Promise<MadeChunk | undefined> {
+  const { chunk, version } = request;
+  await assertStillAbsent(chunk, version);
+  return chunk.array.plan.absentIsAbsent ? undefined : encode(request, means, flight);
+}
+
+/** Runs a read among as many as may run at a time. */
+function runRead<R>({ source }: EncodingPlan, { reads }: DeliveryMeans, read: () => R, flight: Waiting) {
+  const store = storeOf(source);
+  // Making a signal would take longer than a read that begins at once.
+  return reads.run(store, read, reads.isFree(store) ? undefined : flight.signal);
 }
 
 /** @throws ZpublishError `source-changed`, `corrupt-chunk` */
@@ -197,7 +188,7 @@ function passThrough(
 async function encode(
   { chunk, version }: ChunkRequest,
   { makeChunk, recycle }: DeliveryMeans,
-  signal: AbortSignal,
+  { signal }: Waiting,
 ): Promise<MadeChunk | undefined> {
   const { array, coords } = chunk;
   const outcome = await makeChunk({ plan: array.plan, chunkCoords: coords, version: version.token }, signal);
@@ -212,15 +203,6 @@ async function encode(
   return { bytes, checksum, origin: "MISS", timings: { ...timings }, releaseMemory, readers: 0 };
 }
 
-/** Has a chunk of fill values made in place of an absent one, if absent chunks are not absent for clients. */
-async function encodeFilled(
-  request: ChunkRequest,
-  means: DeliveryMeans,
-  signal: AbortSignal,
-): Promise<MadeChunk | undefined> {
-  return request.chunk.array.plan.absentIsAbsent ? undefined : encode(request, means, signal);
-}
-
 /** Bytes that are read at a time. A client takes the next ones when it has these, so that a shard may be of any length. */
 const PIECE_BYTES = 4 * 1024 * 1024;
 
@@ -232,7 +214,7 @@ async function openStoredFile(
   { chunk, version }: ChunkRequest,
   client: BodyClient,
   wanted: WantedPart,
-  { reads }: DeliveryMeans,
+  means: DeliveryMeans,
 ): Promise<Body | undefined> {
   const { array, access, coords } = chunk;
   await client.reserve(PIECE_BYTES);
@@ -247,9 +229,7 @@ async function openStoredFile(
     },
   };
   const read = () => access.reader.read(coords, options);
-  const stored =
-    access.reader.readNow?.(coords, options) ??
-    (await reads.run(storeOf(array.plan.source), read, client.signal));
+  const stored = await runRead(array.plan, means, read, client);
   if (stored === undefined) {
     await assertStillAbsent(chunk, version);
     return undefined;
@@ -281,7 +261,7 @@ function elsewhere({ chunk, version }: ChunkRequest): BodyReply["elsewhere"] {
   // The store has no bytes for fill values.
   if (isAbsent(version)) return undefined;
   return async () => {
-    if (!version.wasChecked && (await reader.version(coords)) === undefined) return undefined;
+    if (!version.wasChecked && (await reader.version(coords)).token === undefined) return undefined;
     const url = await urlFor(coords, REDIRECT_SECONDS);
     return url === undefined ? undefined : { url, maxAgeSeconds: REDIRECT_SECONDS / 5 };
   };
@@ -381,7 +361,7 @@ const SHARED_VERSIONS: ReadonlySet<string> = new Set(["shards", "ranges", "serve
 async function assertStillAbsent(chunk: ServedChunk, version: ChunkVersion): Promise<void> {
   const { kind } = chunk.array.plan.source;
   if (version.token === undefined || kind === "memory") return;
-  if (SHARED_VERSIONS.has(kind) && (await chunk.delivery.findToken(chunk)) === version.token) return;
+  if (SHARED_VERSIONS.has(kind) && (await chunk.delivery.version(chunk)).token === version.token) return;
   throw sourceChanged(chunk, "vanished");
 }
 
@@ -404,8 +384,8 @@ export interface ServedChunk {
   readonly key: string;
   readonly coords: readonly number[];
   readonly delivery: Delivery;
-  /** Checks without waiting if `version` still holds; undefined if that takes an asynchronous check. */
-  check: VersionCheck | undefined;
+  /** As in `StoredVersion`, of `version`. */
+  isUnchanged: StoredVersion["isUnchanged"];
   /** Iteration of the event loop in which `version` was checked without waiting; -1 if never. */
   checkedIn: number;
   /** Version of the stored bytes at the last request. */

@@ -1,12 +1,13 @@
 import { setMaxListeners } from "node:events";
 import { type CacheKey, type ChunkCache, cacheKeyOf } from "../cache/chunk-cache.js";
 import { createLimiter } from "../collections/limiter.js";
-import { createSingleFlight } from "../collections/single-flight.js";
+import { createSingleFlight, type Waiting } from "../collections/single-flight.js";
 import { ZpublishError } from "../errors.js";
+import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
 import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
 import { cachedBody, type MadeChunk, madeBody, offerToCache, putIntoCache } from "./chunk-body.js";
 import type { ChunkOrigin, ChunkService, ChunkWarmer, WarmedChunk } from "./chunk-service.js";
-import { chunkNotFound, createChunkLocator, findVersion, versionNow } from "./chunk-version.js";
+import { chunkNotFound, createChunkLocator, currentVersion } from "./chunk-version.js";
 import {
   type ChunkRequest,
   type ChunkVersion,
@@ -80,31 +81,22 @@ export function createChunkService({
     const lookupMs = performance.now() - began;
     if (cached !== undefined)
       return count("hit", cachedBody(cache.current, request.cacheKey, cached, lookupMs));
+    const bodyOf = (made: MadeChunk) =>
+      count(made.origin === "PASS" ? "pass" : "miss", madeBody(made, lookupMs));
     const room = client.reserve(access.expectedByteLength);
-    const made = room === undefined ? delivery.obtainNow?.(request, means) : undefined;
-    if (made === undefined) return openObtained(request, client, lookupMs, room);
-    offerToCache(cache.current, request.cacheKey, made);
-    return count("pass", madeBody(made, lookupMs));
-  }
-
-  async function openObtained(
-    request: ChunkRequest,
-    client: BodyClient,
-    lookupMs: number,
-    room: Promise<void> | undefined,
-  ): Promise<Body> {
-    await room;
-    if (client.signal.aborted) throw new ZpublishError("cancelled", "the client has gone");
-    const made = await obtainOnce(request, client.signal);
-    return count(made.origin === "PASS" ? "pass" : "miss", madeBody(made, lookupMs));
+    if (room === undefined) return whenDone(obtainOnce(request, client), bodyOf);
+    return room.then(() => {
+      if (client.signal.aborted) throw new ZpublishError("cancelled", "the client has gone");
+      return whenDone(obtainOnce(request, client), bodyOf);
+    });
   }
 
   return {
     serve(snapshot, array, chunkKey, contentType = CHUNK_TYPE) {
       const chunk = locate(snapshot, array, chunkKey);
-      const version = versionNow(chunk);
-      return version === undefined
-        ? findVersion(chunk, means.memory.acquire).then((found) => replyOf(chunk, found, contentType, open))
+      const version = currentVersion(chunk, means.memory.acquire);
+      return version instanceof Promise
+        ? version.then((found) => replyOf(chunk, found, contentType, open))
         : replyOf(chunk, version, contentType, open);
     },
     async read(snapshot, array, chunkKey, signal) {
@@ -117,7 +109,7 @@ export function createChunkService({
     },
     async warm(snapshot, array, chunkKey, { signal, stored }) {
       const chunk = locate(snapshot, array, chunkKey);
-      const version = versionNow(chunk) ?? (await findVersion(chunk, means.memory.acquire));
+      const version = await currentVersion(chunk, means.memory.acquire);
       if (isAbsent(version) && array.plan.absentIsAbsent) return { outcome: "absent", byteLength: 0 };
       const request = requestOf(chunk, version);
       const cached = cache.current.byteLengthOf(request.cacheKey);
@@ -138,7 +130,7 @@ interface Obtaining {
    * Reads or makes a chunk, once for all who want it at the same time: clients, other chunks, and warming.
    * @throws ZpublishError `not-found` if it is absent
    */
-  obtainOnce(request: ChunkRequest, signal: AbortSignal | undefined): Promise<MadeChunk>;
+  obtainOnce(request: ChunkRequest, caller: Waiting): MaybePromise<MadeChunk>;
   readonly readServed: ReadServed;
   /** Obtains a chunk and caches it, whatever the policy of the cache says. */
   warmOnce(request: ChunkRequest, signal: AbortSignal): Promise<WarmedChunk>;
@@ -149,16 +141,17 @@ function createObtaining(cache: ChunkServiceParts["cache"], means: DeliveryMeans
   /** Ids of chunks that are being warmed: `warmOnce` puts them into the cache. */
   const warming = new Set<string>();
 
-  async function obtainOnce(request: ChunkRequest, signal: AbortSignal | undefined): Promise<MadeChunk> {
+  function obtainOnce(request: ChunkRequest, caller: Waiting): MaybePromise<MadeChunk> {
     const { chunk, cacheKey } = request;
-    const obtain = async (shared: AbortSignal) => {
-      const made = await chunk.delivery.obtain(request, means, shared);
+    const keep = (made: MadeChunk | undefined) => {
       if (made !== undefined && !warming.has(cacheKey.id)) offerToCache(cache.current, cacheKey, made);
       return made;
     };
-    const made = await flights.run(cacheKey.id, obtain, signal);
-    if (made === undefined) throw chunkNotFound(chunk);
-    return made;
+    const obtain = (flight: Waiting) => whenDone(chunk.delivery.obtain(request, means, flight), keep);
+    return whenDone(flights.run(cacheKey.id, obtain, caller), (made) => {
+      if (made === undefined) throw chunkNotFound(chunk);
+      return made;
+    });
   }
 
   const readServed: ReadServed = async (chunk, version, copy, signal) => {
@@ -167,7 +160,7 @@ function createObtaining(cache: ChunkServiceParts["cache"], means: DeliveryMeans
     if (cached !== undefined) return copy(cached);
     // All chunks that are read for another one leave with it.
     if (signal !== undefined) setMaxListeners(0, signal);
-    const made = await obtainOnce(request, signal);
+    const made = await obtainOnce(request, { signal });
     const body = madeBody(made, 0);
     try {
       return copy(made.bytes);
@@ -180,7 +173,7 @@ function createObtaining(cache: ChunkServiceParts["cache"], means: DeliveryMeans
     const { id } = request.cacheKey;
     warming.add(id);
     try {
-      const made = await obtainOnce(request, signal);
+      const made = await obtainOnce(request, { signal });
       const byteLength = made.bytes.length;
       const isCached = await putIntoCache(cache.current, request.cacheKey, made);
       return { outcome: isCached ? "made" : "refused", byteLength };

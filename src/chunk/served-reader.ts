@@ -1,42 +1,23 @@
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { createLimiter } from "../collections/limiter.js";
-import { createSingleFlight } from "../collections/single-flight.js";
+import { createSingleFlight, type Waiting } from "../collections/single-flight.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
+import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
 import type { Freshness } from "../stores/object-versions.js";
-import type { ChunkReader, ReadOptions, StoredChunk } from "../zarr/chunk-reader.js";
-import { storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
+import type { ChunkReader, ReadOptions, StoredChunk, StoredVersion } from "../zarr/chunk-reader.js";
 import { createServedChunk, IMMUTABLE } from "./chunk-version.js";
-import { type ChunkVersion, combineTokens, isAbsent, type ServedChunk } from "./delivery.js";
+import { type ChunkVersion, isAbsent, type ServedChunk } from "./delivery.js";
 
 /** Chunks whose versions are remembered, of one array. */
 const MAX_KNOWN = 16_384;
 /** Chunks of one array whose versions are looked up at a time. Those below have bounds of their own, so all go on. */
 const MAX_LOOKS = 16;
-/** Attempts at a chunk whose stored chunks change while it is made. */
-const MAX_ATTEMPTS = 3;
 /** Version of a chunk that is made of nothing but absent ones, and is not absent. */
 const FILLED = "fill";
 
-/** A version, and the time when the stored chunks behind it were looked at. */
-interface Believed {
-  /** As in `ChunkVersion`. */
-  readonly token: string | undefined;
-  /** The version as {@link ChunkReader} has it; undefined if the chunk is absent. */
-  readonly version: string | undefined;
-  /** Milliseconds since process start; of several looks the first. */
-  readonly checkedAtMs: number;
-}
-
-/** Reader of chunks that this server makes. */
-interface ServedReader extends ChunkReader {
-  /**
-   * Returns the version of a chunk, and its age.
-   * @param signal Aborts when the caller needs it no more.
-   * @throws ZpublishError `source-unreadable`, `cancelled`
-   */
-  look(chunkCoords: readonly number[], signal?: AbortSignal): Promise<Believed>;
-}
+/** A version, and when the stored chunks behind it were looked at. */
+type Believed = Pick<StoredVersion, "token"> & { readonly checkedAtMs: number };
 
 /**
  * Reads a served chunk in a version: from the cache, or made.
@@ -75,16 +56,18 @@ export function openServedReader(
     return found !== undefined && performance.now() - found.checkedAtMs < periodMs ? found : undefined;
   }
 
-  async function look(coords: readonly number[], signal?: AbortSignal): Promise<Believed> {
+  function look(coords: readonly number[], caller?: Waiting): MaybePromise<Believed> {
     const key = keyOf(coords);
-    const lookOnce = (shared: AbortSignal) => limiter.run("", () => lookNow(key, coords, shared), shared);
-    return known(key) ?? looks.run(key, lookOnce, signal);
+    const lookOnce = ({ signal }: Waiting) => limiter.run("", () => lookNow(key, coords, signal), signal);
+    return known(key) ?? looks.run(key, lookOnce, caller);
   }
 
-  async function lookNow(key: string, coords: readonly number[], signal: AbortSignal): Promise<Believed> {
-    const { token, checkedAtMs } = await lookBelow(createServedChunk(snapshot, array, key, coords), signal);
-    const version = token ?? (plan.absentIsAbsent ? undefined : FILLED);
-    const found = { token, version, checkedAtMs };
+  async function lookNow(
+    key: string,
+    coords: readonly number[],
+    signal: AbortSignal | undefined,
+  ): Promise<Believed> {
+    const found = await lookBelow(createServedChunk(snapshot, array, key, coords), signal);
     believed.set(key, found);
     return found;
   }
@@ -100,69 +83,50 @@ export function openServedReader(
       own.set(bytes);
       return own;
     };
-    for (let attempt = 1; ; attempt++) {
-      const found = snapshot.immutable ? undefined : await look(coords);
-      const version = found === undefined ? IMMUTABLE : { wasChecked: true, token: found.token };
-      if (isAbsent(version) && plan.absentIsAbsent) return undefined;
-      try {
-        const bytes = await readServed(chunk, version, copy, signal);
-        return { bytes, version: version.token ?? FILLED };
-      } catch (error) {
-        if (!(error instanceof ZpublishError)) throw error;
-        if (error.code === "not-found") return undefined;
-        // A file that was replaced is opened by the request itself.
-        const isLost = error.details.staleIdentity !== undefined || attempt === MAX_ATTEMPTS;
-        if (error.code !== "source-changed" || isLost) throw error;
-        believed.delete(key);
-      }
+    const found = snapshot.immutable ? undefined : await look(coords);
+    const version = found === undefined ? IMMUTABLE : { wasChecked: true, token: found.token };
+    if (isAbsent(version) && plan.absentIsAbsent) return undefined;
+    try {
+      const bytes = await readServed(chunk, version, copy, signal);
+      return { bytes, version: version.token ?? FILLED };
+    } catch (error) {
+      if (!(error instanceof ZpublishError)) throw error;
+      if (error.code === "not-found") return undefined;
+      // The next attempt of the request looks again.
+      if (error.code === "source-changed") believed.delete(key);
+      throw error;
     }
   }
 
-  const reader: ServedReader = {
-    look,
-    version: async (coords) => (snapshot.immutable ? FILLED : (await look(coords)).version),
-    versionNow(coords) {
+  return {
+    version(coords, { signal } = {}) {
+      if (snapshot.immutable) return { token: FILLED };
       const key = keyOf(coords);
-      const version = known(key)?.version;
-      return version === undefined
-        ? undefined
-        : { version, isUnchanged: () => known(key)?.version === version };
+      return whenDone(look(coords, { signal }), ({ token, checkedAtMs }) => ({
+        token: token ?? (plan.absentIsAbsent ? undefined : FILLED),
+        checkedAtMs,
+        isUnchanged: () => known(key)?.token === token,
+      }));
     },
     read,
-    async measure(coords) {
-      const found = await read(coords);
-      return found && { byteLength: found.bytes.length, version: found.version };
-    },
   };
-  return reader;
 }
 
 /**
- * Looks up the version of a chunk. Versions of levels below may be believed. At a failure the other looks end: those of a high level are
+ * Looks up the version of a chunk. Versions of levels below may be older. At a failure the other looks end: those of a high level are
  * thousands, for which the next request would wait.
  */
-async function lookBelow(chunk: ServedChunk, signal: AbortSignal): Promise<Omit<Believed, "version">> {
-  const { reader } = chunk.access;
+async function lookBelow(chunk: ServedChunk, signal: AbortSignal | undefined): Promise<Believed> {
   const beganMs = performance.now();
-  if (!isServed(reader)) return { token: await chunk.delivery.findToken(chunk), checkedAtMs: beganMs };
-  const others = new AbortController();
-  const end = () => others.abort();
-  signal.addEventListener("abort", end, { once: true });
-  const stored = storedChunksOf(chunk.array.plan, chunk.coords);
-  const below = await Promise.all(stored.map((coords) => reader.look(coords, others.signal))).catch(
-    (error) => {
-      end();
-      throw error;
-    },
-  );
-  return {
-    token: combineTokens(below.map(({ version }) => version)),
-    checkedAtMs: Math.min(...below.map(({ checkedAtMs }) => checkedAtMs)),
-  };
-}
-
-function isServed(reader: ChunkReader): reader is ServedReader {
-  return "look" in reader;
+  const looking = new AbortController();
+  const end = () => looking.abort();
+  signal?.addEventListener("abort", end, { once: true });
+  try {
+    const found = await chunk.delivery.version(chunk, { signal: looking.signal });
+    return { token: found.token, checkedAtMs: found.checkedAtMs ?? beganMs };
+  } finally {
+    end();
+  }
 }
 
 function keyOf(coords: readonly number[]): string {

@@ -3,12 +3,13 @@ import { pieceName, readNamed, storedChunkName } from "../codec/run-steps.js";
 import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { createLimiter, type Limiter } from "../collections/limiter.js";
 import { errorToData } from "../errors.js";
-import { mapInLots } from "../event-loop/map-in-lots.js";
+import { mapInLots } from "../event-loop/maybe-promise.js";
 import { elementCount } from "../model/data-tree.js";
 import { isReadForWorkers, openChunkReader, storeOf } from "../open/chunk-reader.js";
 import type { ChunkTask, GivenBytes, GivenChunk } from "../pool/chunk-task.js";
 import {
   type ChunkPiece,
+  type ChunkPlaces,
   type ChunkReader,
   type ChunkSource,
   type PartChunkReader,
@@ -102,16 +103,17 @@ async function readBytes(wanted: WantedChunk, reading: Reading): Promise<GivenBy
   const { reader, coords, maxByteLength, hasVariants, isKept } = wanted;
   const { recent, lease, signal, names } = reading;
   const name = `${wanted.name}\n${coords.join(".")}`;
-  const variant = hasVariants ? (reader.variantOf?.(coords) ?? 0) : 0;
+  const variant = hasVariants ? (reader.places?.variantOf(coords) ?? 0) : 0;
   const known = isKept ? recent.get(name) : undefined;
   if (isKept) names.push(name);
-  if (known !== undefined && known.version === (await reader.version(coords)))
+  if (known !== undefined && known.version === (await reader.version(coords, { signal })).token)
     return { version: known.version, variant, bytes: lease.place(known.bytes) };
   // What is kept is not in memory that others get later.
   const allocate = isKept ? {} : { allocate: lease.allocate };
   const stored = await reader.read(coords, { maxByteLength, signal, ...allocate });
   // The version of an absent chunk is its shard's, if there is one.
-  if (stored === undefined) return { version: await reader.version(coords), bytes: undefined };
+  if (stored === undefined)
+    return { version: (await reader.version(coords, { signal })).token, bytes: undefined };
   const { bytes, version } = stored;
   if (isKept) recent.set(name, { bytes, version });
   return { version, variant, bytes: lease.place(bytes) };
@@ -128,15 +130,14 @@ interface FoundChunk {
 }
 
 /** Lists the pieces of all stored chunks behind a served chunk. @throws ZpublishError naming array, chunk and part */
-function findPieces(
+async function findPieces(
   plan: EncodingPlan,
-  reader: PartChunkReader,
+  { parts }: PartChunkReader,
   chunkCoords: readonly number[],
-  concurrency: number,
 ): Promise<FoundChunk[]> {
-  return mapInLots(storedChunksOf(plan, chunkCoords), concurrency, async (coords) => {
-    const pieces = await readNamed(storedChunkName(plan, coords), reader.piecesOf(coords));
-    return { coords, variant: reader.variantOf(coords), pieces };
+  return mapInLots(storedChunksOf(plan, chunkCoords), CONCURRENCY, async (coords) => {
+    const pieces = await readNamed(storedChunkName(plan, coords), () => parts.piecesOf(coords));
+    return { coords, variant: parts.variantOf(coords), pieces };
   });
 }
 
@@ -163,7 +164,6 @@ async function readPieces(
   name: string,
   chunks: readonly FoundChunk[],
   reading: Reading,
-  concurrency: number,
 ): Promise<GivenChunk[]> {
   const unread = new Map<string, () => Promise<GivenBytes>>();
   for (const { coords, variant, pieces } of chunks) {
@@ -173,13 +173,13 @@ async function readPieces(
       if (isReadByWorkers(piece) || unread.has(keyOf(piece))) continue;
       const read = () => readPiece(plan, piece, `${name}\n${piece.part}`, isKept, reading);
       unread.set(keyOf(piece), () =>
-        readNamed(`${storedChunkName(plan, coords)}: ${pieceName(piece)}`, read()),
+        readNamed(`${storedChunkName(plan, coords)}: ${pieceName(piece)}`, read),
       );
     }
   }
   const entries = await mapInLots(
     [...unread],
-    concurrency,
+    CONCURRENCY,
     async ([key, read]) => [key, await read()] as const,
   );
   const bytes = new Map(entries);
@@ -205,13 +205,13 @@ function readPiece(
 }
 
 function isReadByWorkers({ reader }: ChunkPiece): boolean {
-  return reader.source !== undefined || reader.placeOf !== undefined;
+  return reader.source !== undefined || reader.places?.placeOf !== undefined;
 }
 
 /** Tells where a worker reads a piece. */
 function placeOf({ reader, coords }: ChunkPiece): GivenBytes {
   if (reader.source !== undefined) return { version: undefined, bytes: undefined, source: reader.source };
-  const place = reader.placeOf?.(coords);
+  const place = reader.places?.placeOf?.(coords);
   return { version: place?.version, bytes: undefined, ...(place && { place }) };
 }
 
@@ -292,9 +292,9 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     signal: AbortSignal | undefined,
   ): Promise<ChunkOutcome> {
     const { plan, chunkCoords } = task;
-    const chunks = await findPieces(plan, reader, chunkCoords, CONCURRENCY);
+    const chunks = await findPieces(plan, reader, chunkCoords);
     const byteLength = bytesToRead(chunks);
-    const read = (reading: Reading) => readPieces(plan, feed.name, chunks, reading, CONCURRENCY);
+    const read = (reading: Reading) => readPieces(plan, feed.name, chunks, reading);
     const run = () => feedAndMake(task, feed, read, signal);
     return byteLength === 0 ? run() : runInLimits(plan.source, feed.name, byteLength, run, signal);
   }
@@ -304,12 +304,12 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     const { source } = plan;
     if (!isReadForWorkers(source)) return makeChunk(task, signal);
     const feed = feedOf(plan);
-    const { reader } = feed;
-    if (reader.placeOf !== undefined)
-      return makeChunk({ ...task, plan: feed.plan, stored: findAll(task, reader.placeOf) }, signal);
+    const placeOf = feed.reader.places?.placeOf;
+    if (placeOf !== undefined)
+      return makeChunk({ ...task, plan: feed.plan, stored: findAll(task, placeOf) }, signal);
     try {
       if (source.kind === "parts") {
-        const run = () => makeOfParts(task, feed, reader as PartChunkReader, signal);
+        const run = () => makeOfParts(task, feed, source.openReader(), signal);
         return await joined.run(source.store, run, signal);
       }
       const byteLength = feed.byteLength * storedChunksOf(plan, chunkCoords).length;
@@ -344,7 +344,7 @@ function createFeed(plan: EncodingPlan): Feed {
 /** Finds the stored chunks of a local file. Workers read them one after the other: there may be more than fit into memory. */
 function findAll(
   { plan, chunkCoords }: ChunkTask,
-  placeOf: NonNullable<ChunkReader["placeOf"]>,
+  placeOf: NonNullable<ChunkPlaces["placeOf"]>,
 ): GivenChunk[] {
   return storedChunksOf(plan, chunkCoords).map((coords) => {
     const place = placeOf(coords);
@@ -352,14 +352,18 @@ function findAll(
   });
 }
 
-function readAll({ plan, chunkCoords }: ChunkTask, feed: Feed, reading: Reading): Promise<GivenChunk[]> {
+async function readAll(
+  { plan, chunkCoords }: ChunkTask,
+  feed: Feed,
+  reading: Reading,
+): Promise<GivenChunk[]> {
   const { reader, name } = feed;
   const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
   // Only chunks that are cut into several are of use again, and those that were made here are in the cache.
   const isKept = plan.kind === "rechunk" && plan.source.kind !== "served";
   const hasVariants = plan.variants !== undefined;
   return mapInLots(storedChunksOf(plan, chunkCoords), CONCURRENCY, async (coords) => {
-    const given = readBytes({ reader, coords, name, maxByteLength, hasVariants, isKept }, reading);
-    return { coords, ...(await readNamed(storedChunkName(plan, coords), given)) };
+    const read = () => readBytes({ reader, coords, name, maxByteLength, hasVariants, isKept }, reading);
+    return { coords, ...(await readNamed(storedChunkName(plan, coords), read)) };
   });
 }

@@ -49,18 +49,18 @@ export async function inspectPieces({ groups }: StoredTree): Promise<ReadonlyMap
 }
 
 async function piecesOfArray(array: StoredArray, { axis, openReader }: PartChunks): Promise<InspectedPieces> {
-  const reader = openReader();
+  const { parts } = openReader();
   const gridShape = array.shape.map((length, index) => Math.ceil(length / array.chunkShape[index]!));
   const length = gridShape[axis]!;
   // A chunk is passed through or not with all others of the same steps.
   const coordsOf = (index: number) => gridShape.map((_, each) => (each === axis ? index : 0));
   const joined: number[] = [];
   for (let index = 0; index < length; index++) {
-    if (reader.variantOf(coordsOf(index)) === PIECED) joined.push(index);
+    if (parts.variantOf(coordsOf(index)) === PIECED) joined.push(index);
   }
   const across = elementCount(gridShape.filter((_, each) => each !== axis));
   const samples = await Promise.all(
-    joined.slice(0, MAX_SAMPLES).map((index) => reader.piecesOf(coordsOf(index))),
+    joined.slice(0, MAX_SAMPLES).map((index) => parts.piecesOf(coordsOf(index))),
   );
   return {
     passed: (length - joined.length) * across,

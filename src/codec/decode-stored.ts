@@ -2,8 +2,6 @@ import { ZpublishError } from "../errors.js";
 import { elementCount } from "../model/data-tree.js";
 import {
   type ChunkPiece,
-  type ChunkReader,
-  type PartChunkReader,
   PIECED,
   type PieceLayout,
   type StoredChunk,
@@ -107,7 +105,7 @@ async function decodePiece(
   const name = pieceName(piece);
   const expected = decodedByteLength(layout, input.plan, name);
   const read = () => reader.read(coords, { allocate: memory.allocate, maxByteLength });
-  const stored = await timed(timings, "read", () => readNamed(name, read()));
+  const stored = await timed(timings, "read", () => readNamed(name, read));
   if (stored === undefined) return undefined;
   const began = performance.now();
   const steps = stepsOfVariant(layout.decode, layout.variants, stored.variant, name);
@@ -131,8 +129,8 @@ function decodedByteLength({ chunkShape, itemSize }: PieceLayout, plan: Encoding
 }
 
 function readPieceVersion({ timings }: ChunkInput, piece: ChunkPiece): Promise<string | undefined> {
-  const read = () => piece.reader.version(piece.coords);
-  return timed(timings, "read", () => readNamed(pieceName(piece), read()));
+  const read = async () => (await piece.reader.version(piece.coords)).token;
+  return timed(timings, "read", () => readNamed(pieceName(piece), read));
 }
 
 /**
@@ -180,19 +178,16 @@ function isShared({ shape, stored, served }: EncodingPlan, coords: readonly numb
  */
 export function readStored(input: ChunkInput, coords: readonly number[]): Promise<StoredChunk | undefined> {
   const { plan, reader, memory, timings } = input;
-  if (isPieced(reader, coords)) {
-    const assemble = async () => assemblePieces(input, coords, await reader.piecesOf(coords));
-    return readNamed(storedChunkName(plan, coords), assemble());
+  const { parts } = reader;
+  if (parts?.variantOf(coords) === PIECED) {
+    const assemble = async () => assemblePieces(input, coords, await parts.piecesOf(coords));
+    return readNamed(storedChunkName(plan, coords), assemble);
   }
   const { allocate } = memory;
   // A chunk that is passed through is held in memory here, as a filled one is.
   const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
   const read = () => reader.read(coords, { allocate, maxByteLength });
-  return timed(timings, "read", () => readNamed(storedChunkName(plan, coords), read()));
-}
-
-function isPieced(reader: ChunkReader, coords: readonly number[]): reader is PartChunkReader {
-  return "piecesOf" in reader && reader.variantOf?.(coords) === PIECED;
+  return timed(timings, "read", () => readNamed(storedChunkName(plan, coords), read));
 }
 
 /**
@@ -203,6 +198,6 @@ export function readVersion(
   { plan, reader, timings }: ChunkInput,
   coords: readonly number[],
 ): Promise<string | undefined> {
-  const read = () => reader.version(coords);
-  return timed(timings, "read", () => readNamed(storedChunkName(plan, coords), read()));
+  const read = async () => (await reader.version(coords)).token;
+  return timed(timings, "read", () => readNamed(storedChunkName(plan, coords), read));
 }

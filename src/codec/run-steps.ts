@@ -1,5 +1,6 @@
 import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import type { ChunkPiece, ChunkReader } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
@@ -138,9 +139,9 @@ export async function timed<T>(
 }
 
 /** Puts the name of what is read before the message of a failure. */
-export async function readNamed<T>(name: string, reading: Promise<T>): Promise<T> {
+export async function readNamed<T>(name: string, read: () => MaybePromise<T>): Promise<T> {
   try {
-    return await reading;
+    return await read();
   } catch (error) {
     const { code, details } =
       error instanceof ZpublishError ? error : { code: "source-unreadable" as const, details: {} };

@@ -6,14 +6,17 @@ export interface Limiter {
   readonly running: number;
   /** Jobs that wait for a place. */
   readonly waiting: number;
+  /** Tells whether a job of a key without cost would start at once. */
+  isFree(key: string): boolean;
   /**
    * Runs a job at once if there is a place, otherwise when its turn comes.
+   * @returns The job's result itself if both are at once.
    * @param signal Takes a waiting job out of the queue; a running job is not interrupted.
    * @param cost Part of `maxCost` that the job takes. Default 0: it waits for a place only.
    * @throws ZpublishError `cancelled` if the signal is aborted before the job starts, `overloaded` if too many jobs wait;
    * what the job throws.
    */
-  run<T>(key: string, job: () => T | Promise<T>, signal?: AbortSignal, cost?: number): Promise<T>;
+  run<R>(key: string, job: () => R, signal?: AbortSignal, cost?: number): R | Promise<Awaited<R>>;
 }
 
 /** Bounds of a {@link Limiter}. */
@@ -135,6 +138,10 @@ export function createLimiter(options: LimiterOptions): Limiter {
     });
   }
 
+  function isFree(key: string): boolean {
+    return running < maxRunning && (queues.get(key)?.running ?? 0) < maxPerKey;
+  }
+
   return {
     get running() {
       return running;
@@ -142,20 +149,29 @@ export function createLimiter(options: LimiterOptions): Limiter {
     get waiting() {
       return waiting;
     },
-    async run(key, job, signal, cost = 0) {
-      if (signal?.aborted) throw cancelled();
+    isFree,
+    run(key, job, signal, cost = 0) {
+      if (signal?.aborted) return Promise.reject(cancelled());
       const queue = queueOf(key);
-      const isFree = running < maxRunning && queue.running < maxPerKey;
+      const runBegun = () => runThen(job, () => end(queue, cost));
       // A job with a cost must not overtake one that waits until it fits.
-      if (isFree && fits(cost) && (cost === 0 || waiting === 0)) begin(queue, cost);
-      else await wait(queue, cost, signal);
-      try {
-        return await job();
-      } finally {
-        end(queue, cost);
-      }
+      if (!isFree(key) || !fits(cost) || (cost > 0 && waiting > 0))
+        return wait(queue, cost, signal).then(runBegun) as Promise<Awaited<ReturnType<typeof job>>>;
+      begin(queue, cost);
+      return runBegun();
     },
   };
+}
+
+/** Runs a job, and calls `end` after it. */
+function runThen<R>(job: () => R, end: () => void): R {
+  let result: R | undefined;
+  try {
+    result = job();
+    return result instanceof Promise ? (result.finally(end) as R) : result;
+  } finally {
+    if (!(result instanceof Promise)) end();
+  }
 }
 
 function cancelled(): ZpublishError {

@@ -1,22 +1,26 @@
 import { setMaxListeners } from "node:events";
 
+/** A caller that waits for a result. Making a signal takes microseconds, so it is read only if the result is not there at once. */
+export interface Waiting {
+  /** Aborts when the result is no longer needed. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Requests for one key that share one making of its value. */
 export interface SingleFlight<T> {
   /**
-   * Returns the result of `make`, shared by all calls for the same key while it is under way.
+   * Returns the result of `make`, shared by all calls for the same key while it is under way: at once if `make` does.
    * @param make Gets a signal that aborts when all callers have gone.
-   * @param signal Aborts when the caller has gone. Default: never.
+   * @param caller Default: one that never goes.
    * @throws what `make` throws, to all callers; the next call tries again.
    */
-  run(key: string, make: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>;
+  run<R extends T | Promise<T>>(
+    key: string,
+    make: (flight: { readonly signal: AbortSignal }) => R,
+    caller?: Waiting,
+  ): R | Promise<T>;
   /** Keys under way. */
   readonly size: number;
-}
-
-interface Flight<T> {
-  readonly result: Promise<T>;
-  readonly controller: AbortController;
-  waiting: number;
 }
 
 /** Creates a single flight without flights. The promise of a key is forgotten once it settles or is cancelled. */
@@ -27,33 +31,21 @@ export function createSingleFlight<T>(): SingleFlight<T> {
     if (flights.get(key) === flight) flights.delete(key);
   }
 
-  function begin(key: string, make: (signal: AbortSignal) => Promise<T>): Flight<T> {
-    const controller = new AbortController();
-    // What is made of many chunks listens once for each.
-    setMaxListeners(0, controller.signal);
-    const flight = { result: start(() => make(controller.signal)), controller, waiting: 0 };
-    flights.set(key, flight);
-    // Registered before any continuation of a caller, so that a caller which tries again after a failure begins another flight.
-    flight.result.then(
-      () => forget(key, flight),
-      () => forget(key, flight),
-    );
-    return flight;
-  }
-
   return {
-    run(key, make, signal) {
-      const flight = flights.get(key) ?? begin(key, make);
-      flight.waiting += 1;
-      const leave = () => {
-        flight.waiting -= 1;
-        if (flight.waiting > 0) return;
-        forget(key, flight);
-        flight.controller.abort(signal?.reason);
-      };
-      if (signal?.aborted) leave();
-      else signal?.addEventListener("abort", leave, { once: true });
-      return flight.result;
+    run(key, make, caller = {}) {
+      let flight = flights.get(key);
+      if (flight === undefined) {
+        const begun = new Flight<T>();
+        const result = make(begun);
+        if (!(result instanceof Promise)) return result;
+        begun.result = result;
+        flights.set(key, begun);
+        // Registered before any continuation of a caller, so that a caller which tries again after a failure begins another flight.
+        const end = () => forget(key, begun);
+        result.then(end, end);
+        flight = begun;
+      }
+      return join(flight, caller.signal, () => forget(key, flight));
     },
     get size() {
       return flights.size;
@@ -61,7 +53,29 @@ export function createSingleFlight<T>(): SingleFlight<T> {
   };
 }
 
-/** Turns a throw before the first await into a rejection. */
-async function start<T>(make: () => Promise<T>): Promise<T> {
-  return make();
+class Flight<T> {
+  readonly controller = new AbortController();
+  result: Promise<T> | undefined;
+  waiting = 0;
+
+  get signal(): AbortSignal {
+    const { signal } = this.controller;
+    // What is made of many chunks listens once for each.
+    setMaxListeners(0, signal);
+    return signal;
+  }
+}
+
+/** Lets a caller wait for a flight. @param forget Called if all callers have gone. */
+function join<T>(flight: Flight<T>, signal: AbortSignal | undefined, forget: () => void): Promise<T> {
+  flight.waiting += 1;
+  const leave = () => {
+    flight.waiting -= 1;
+    if (flight.waiting > 0) return;
+    forget();
+    flight.controller.abort(signal?.reason);
+  };
+  if (signal?.aborted) leave();
+  else signal?.addEventListener("abort", leave, { once: true });
+  return flight.result as Promise<T>;
 }

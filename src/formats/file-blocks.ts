@@ -60,7 +60,7 @@ export function createFileBlocks(file: VersionedFile, head?: Uint8Array): FileBl
   function fetch(first: number, count: number): void {
     const begin = first * blockBytes;
     const end = Math.min((first + count) * blockBytes, byteLength);
-    const reading = file.read(begin, end - begin);
+    const reading = Promise.resolve(file.read(begin, end - begin));
     for (let block = first; block < first + count; block++) {
       const at = block * blockBytes - begin;
       const one = reading.then((bytes) => bytes.subarray(at, at + blockBytes));
@@ -108,6 +108,8 @@ export function createFileBlocks(file: VersionedFile, head?: Uint8Array): FileBl
 
   async function readOnce(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
     assertInside(offset, length);
+    // Reads of local files wait for nothing, and a chunk may take thousands of them.
+    if (slice.isOver()) await slice.next();
     return length === 0 ? new Uint8Array(0) : file.read(offset, length);
   }
 

@@ -1,4 +1,5 @@
-import type { ChunkPlace, ChunkReader, StoredChunk } from "../zarr/chunk-reader.js";
+import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
+import type { ChunkReader, StoredVersion, VersionOptions } from "../zarr/chunk-reader.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import { createFindPlace, type FileArray, memoryFor } from "./file-index.js";
 import type { VersionedFile } from "./versioned-file.js";
@@ -22,83 +23,62 @@ export function openTableChunkReader(
   const version = file.version.token;
   const labelOf = (chunkCoords: readonly number[]) => () => `chunk '${chunkCoords.join(".")}'`;
 
-  /** The reader of chunks whose bytes are not simply somewhere in the file. */
-  function readerOf(
-    read: (chunkCoords: readonly number[]) => Promise<Uint8Array<ArrayBuffer> | undefined>,
-    isAbsent: boolean,
-  ): ChunkReader {
-    return {
-      async version() {
-        await file.assertUnchanged();
-        return isAbsent ? undefined : version;
-      },
-      versionNow: (_chunkCoords, wasChecked) => (isAbsent ? undefined : file.versionNow(wasChecked)),
-      has: () => !isAbsent,
-      async read(chunkCoords, { maxByteLength } = {}) {
-        const bytes = await read(chunkCoords);
-        if (bytes === undefined) return absent();
-        assertStoredLength(bytes.length, maxByteLength, version, labelOf(chunkCoords));
-        return { bytes, version };
-      },
-      async measure(chunkCoords) {
-        const bytes = await read(chunkCoords);
-        return bytes === undefined ? absent() : { byteLength: bytes.length, version };
-      },
-    };
+  function look(isPresent: boolean, { wasChecked }: VersionOptions = {}): MaybePromise<StoredVersion> {
+    const checked = file.check(wasChecked);
+    return isPresent ? checked : whenDone(checked, (found) => ({ ...found, token: undefined }));
   }
 
-  async function absent(): Promise<undefined> {
-    await file.assertUnchanged();
-    return undefined;
+  const absent = () => whenDone(file.check(), () => undefined);
+
+  /** The reader of chunks whose bytes are not simply somewhere in the file. */
+  function readerOf(
+    read: (chunkCoords: readonly number[]) => MaybePromise<Uint8Array<ArrayBuffer> | undefined>,
+    isPresent: boolean,
+  ): ChunkReader {
+    return {
+      version: (_chunkCoords, options) => look(isPresent, options),
+      places: { has: () => isPresent, variantOf: () => 0, placeOf: undefined },
+      read: (chunkCoords, { maxByteLength } = {}) =>
+        whenDone(read(chunkCoords), (bytes) => {
+          if (bytes === undefined) return absent();
+          assertStoredLength(bytes.length, maxByteLength, version, labelOf(chunkCoords));
+          return { bytes, version };
+        }),
+    };
   }
 
   if (chunks.kind === "inline") {
     const { bytes } = chunks;
     // Of its own, as callers write to it.
-    return readerOf(async () => bytes?.slice() as Uint8Array<ArrayBuffer> | undefined, bytes === null);
+    return readerOf(() => bytes?.slice() as Uint8Array<ArrayBuffer> | undefined, bytes !== null);
   }
-  if (chunks.kind === "made") return readerOf((chunkCoords) => makeChunk(chunks.recipe, chunkCoords), false);
+  if (chunks.kind === "made") return readerOf((chunkCoords) => makeChunk(chunks.recipe, chunkCoords), true);
 
   const find = createFindPlace(array, chunks);
   const { local } = file;
-
-  function storedChunk(place: ChunkPlace, bytes: Uint8Array): StoredChunk {
-    return place.variant === 0 ? { bytes, version } : { bytes, version, variant: place.variant };
-  }
+  const has = (chunkCoords: readonly number[]) => find(chunkCoords) !== undefined;
+  const placeOf = (chunkCoords: readonly number[]) => {
+    const place = find(chunkCoords);
+    return place && local && { ...local, version, ...place };
+  };
 
   return {
-    async version(chunkCoords) {
-      await file.assertUnchanged();
-      return find(chunkCoords) === undefined ? undefined : version;
+    version: (chunkCoords, options) => look(has(chunkCoords), options),
+    places: {
+      has,
+      variantOf: (chunkCoords) => find(chunkCoords)?.variant ?? 0,
+      placeOf: local && placeOf,
     },
-    versionNow: (chunkCoords, wasChecked) =>
-      find(chunkCoords) === undefined ? undefined : file.versionNow(wasChecked),
-    placeOf:
-      local &&
-      ((chunkCoords) => {
-        const place = find(chunkCoords);
-        return place && { ...local, version, ...place };
-      }),
-    has: (chunkCoords) => find(chunkCoords) !== undefined,
-    variantOf: (chunkCoords) => find(chunkCoords)?.variant ?? 0,
-    readNow(chunkCoords, { allocate, maxByteLength = Number.POSITIVE_INFINITY } = {}) {
-      const place = find(chunkCoords);
-      if (place === undefined || place.wholeByteLength > maxByteLength) return undefined;
-      const memory = memoryFor(place, allocate);
-      const bytes = file.readNow(place.offset, place.byteLength, memory.allocate);
-      return bytes && storedChunk(place, memory.whole(bytes));
-    },
-    async read(chunkCoords, { allocate, maxByteLength } = {}) {
+    read(chunkCoords, { allocate, maxByteLength } = {}) {
       const place = find(chunkCoords);
       if (place === undefined) return absent();
-      const { offset, byteLength, wholeByteLength } = place;
+      const { offset, byteLength, wholeByteLength, variant } = place;
       assertStoredLength(wholeByteLength, maxByteLength, version, labelOf(chunkCoords));
       const memory = memoryFor(place, allocate);
-      return storedChunk(place, memory.whole(await file.read(offset, byteLength, memory.allocate)));
-    },
-    async measure(chunkCoords) {
-      const place = find(chunkCoords);
-      return place === undefined ? absent() : { byteLength: place.wholeByteLength, version };
+      return whenDone(file.read(offset, byteLength, memory.allocate), (bytes) => {
+        const chunk = { bytes: memory.whole(bytes), version };
+        return variant === 0 ? chunk : { ...chunk, variant };
+      });
     },
   };
 }

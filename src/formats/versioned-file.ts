@@ -1,11 +1,8 @@
 import { ZpublishError } from "../errors.js";
-import { createSlice } from "../event-loop/cooperative-task.js";
+import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import type { ByteStore, ObjectStat, ObjectVersion } from "../stores/byte-store.js";
 import type { FreshObjects } from "../stores/object-versions.js";
-import type { VersionCheck } from "../zarr/chunk-reader.js";
-
-/** Time in which local files are read before the event loop may run. */
-const localReads = createSlice();
+import type { StoredVersion } from "../zarr/chunk-reader.js";
 
 /** Allocates memory for a read. */
 type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
@@ -22,16 +19,16 @@ export interface VersionedFile {
   /** Directory of a local file, and its name there; undefined if the file is elsewhere. */
   readonly local: { readonly directory: string; readonly key: string } | undefined;
   /**
-   * Returns the version at once, and a way to check it again. Undefined if that might have to wait, or if the file has another one.
-   * @param wasChecked As in `ChunkReader.versionNow`.
+   * Asserts that the file has the version still, and returns it: at once if that waits for nothing.
+   * @param wasChecked As in `ReadOptions`.
+   * @throws ZpublishError `source-changed`, `source-unreadable`
    */
-  versionNow(wasChecked?: boolean): VersionCheck | undefined;
-  /** Asserts that the file has the version still. @throws ZpublishError `source-changed`, `source-unreadable` */
-  assertUnchanged(): Promise<void>;
-  /** Reads bytes at once, from a local file system; undefined if the caller has to call `read`. */
-  readNow(offset: number, byteLength: number, allocate?: Allocate): Uint8Array<ArrayBuffer> | undefined;
-  /** @throws ZpublishError `source-changed`, `source-unreadable`; `corrupt-chunk` if the file has not these bytes. */
-  read(offset: number, byteLength: number, allocate?: Allocate): Promise<Uint8Array<ArrayBuffer>>;
+  check(wasChecked?: boolean): MaybePromise<StoredVersion>;
+  /**
+   * Reads bytes: at once from a local file system that is quick.
+   * @throws ZpublishError `source-changed`, `source-unreadable`; `corrupt-chunk` if the file has not these bytes.
+   */
+  read(offset: number, byteLength: number, allocate?: Allocate): MaybePromise<Uint8Array<ArrayBuffer>>;
 }
 
 /**
@@ -50,7 +47,7 @@ export function createVersionedFile(
 ): VersionedFile {
   const { token } = version;
   const name = key.slice(key.lastIndexOf("/") + 1);
-  const local = store.versionNow && { directory: store.location, key };
+  const local = store.local && { directory: store.location, key };
 
   function replaced(cause?: unknown): ZpublishError {
     return new ZpublishError("source-changed", `'${name}' is no longer the file that was opened`, {
@@ -64,12 +61,12 @@ export function createVersionedFile(
   }
 
   /**
-   * Runs what asks for the file; undefined means that it is not there. If the location leads elsewhere by now, the file that it led to
-   * may be gone for good.
+   * Waits for an answer about the file; undefined means that it is not there. If the location leads elsewhere by now, the file that it
+   * led to may be gone for good.
    */
-  async function ask<T>(run: () => Promise<T | undefined>): Promise<T> {
+  async function answerOf<T>(answer: MaybePromise<T | undefined>): Promise<T> {
     try {
-      const found = await run();
+      const found = await answer;
       if (found !== undefined) return found;
       throw gone();
     } catch (error) {
@@ -80,34 +77,36 @@ export function createVersionedFile(
     }
   }
 
+  function look(wasChecked: boolean | undefined): MaybePromise<StoredVersion> {
+    if (store.local !== undefined) return store.local.version(key, wasChecked);
+    const isUnchanged = () => objects.known(key)?.version?.token === token;
+    if (isUnchanged()) return { token, isUnchanged };
+    return objects.look(key, "none").then((found) => ({ token: found.version?.token }));
+  }
+
+  async function assertUnchanged(looked: MaybePromise<StoredVersion>): Promise<StoredVersion> {
+    const found = await answerOf(Promise.resolve(looked).then((each) => each.token));
+    if (found === token) return { token };
+    throw replaced();
+  }
+
   return {
     name,
     version,
     byteLength,
     local,
-    versionNow(wasChecked) {
-      if (store.versionNow !== undefined) {
-        const check = store.versionNow(key, wasChecked);
-        return check?.version === token ? check : undefined;
-      }
-      const isUnchanged = () => objects.known(key)?.version?.token === token;
-      return isUnchanged() ? { version: token, isUnchanged } : undefined;
+    check(wasChecked) {
+      const looked = look(wasChecked);
+      return !(looked instanceof Promise) && looked.token === token ? looked : assertUnchanged(looked);
     },
-    async assertUnchanged() {
-      const found = await ask(
-        async () => (local ? await store.stat(key) : await objects.look(key, "none"))?.version,
-      );
-      if (found.token !== token) throw replaced();
-    },
-    readNow(offset, length, allocate) {
-      const range = { offset, byteLength: length };
-      return store.readNow?.(key, { range, version, allocate })?.bytes;
-    },
-    async read(offset, length, allocate) {
-      // Such reads wait for nothing, and an index or a chunk may take thousands of them.
-      if (local && localReads.isOver()) await localReads.next();
-      const range = { offset, byteLength: length };
-      return (await ask(() => store.read(key, { range, version, allocate }))).bytes;
+    read(offset, length, allocate) {
+      const found = (store.local ?? store).read(key, {
+        range: { offset, byteLength: length },
+        version,
+        allocate,
+      });
+      if (found !== undefined && !(found instanceof Promise)) return found.bytes;
+      return answerOf(found).then(({ bytes }) => bytes);
     },
   };
 }

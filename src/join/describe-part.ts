@@ -149,7 +149,7 @@ async function readCoordinate(array: StoredArray): Promise<Uint8Array> {
     const coords = shape.length === 0 ? [] : [index];
     const what = `'${array.path}' chunk ${index}`;
     const count = Math.min(chunkLength, length - index * chunkLength);
-    const stored = reader.readNow?.(coords, options) ?? (await reader.read(coords, options));
+    const stored = await reader.read(coords, options);
     const items = stored && (await decodeSteps(stored.bytes, stepsOf(array, stored, what), what));
     if (isText(array)) chunks[index] = items ? textsOf(items, count, what) : filled(array, count);
     else chunks[index] = items ? itemsOf(items, array, count, what) : filled(array, count);

@@ -307,14 +307,12 @@ function isPassed({ chunkShape }: JoinedArray["stored"], axis: number, spans: re
 /** Values as the one chunk of their array, with a version of their own: they change when a part does. */
 function keptChunks(store: string, path: string, values: Uint8Array): RangeChunks {
   const version = createHash("sha256").update(values).digest().toString("hex", 0, 10);
-  const check = Object.freeze({ version, isUnchanged: () => true });
+  const found = Object.freeze({ token: version, isUnchanged: () => true });
   const reader: ChunkReader = {
-    version: async () => version,
-    versionNow: () => check,
-    has: () => true,
+    version: () => found,
+    places: { has: () => true, variantOf: () => 0, placeOf: undefined },
     // Of its own, as callers write to it.
-    read: async () => ({ bytes: values.slice(), version }),
-    measure: async () => ({ byteLength: values.length, version }),
+    read: () => ({ bytes: values.slice(), version }),
   };
   const name = { store, key: "", path, version };
   return Object.freeze({ kind: "ranges", ...name, form: "kept", differing: 0, openReader: () => reader });

@@ -1,6 +1,7 @@
 import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { isDamage, messageOf, ZpublishError } from "../errors.js";
+import { type MaybePromise, whenDone, withErrorsOf } from "../event-loop/maybe-promise.js";
 import { elementCount, gridShapeOf } from "../model/data-tree.js";
 import { openChunkReader } from "../open/chunk-reader.js";
 import type { ChunkReader, ChunkSource } from "../zarr/chunk-reader.js";
@@ -18,13 +19,11 @@ const CONCURRENCY = 16;
 
 /** Parts of one dataset that were opened for their chunks. Errors of readers name the part; one that has changed is opened again. */
 export interface OpenParts {
-  /** Returns the reader of an array if its part is open. */
-  readerNow(part: KnownPart, path: string): ChunkReader | undefined;
   /**
-   * Returns the reader of an array, and opens its part first unless it is open.
+   * Returns the reader of an array: at once if its part is open, else opens that first.
    * @throws ZpublishError `source-changed` if the part is no longer the one that was described, `source-unreadable`
    */
-  reader(part: KnownPart, path: string): Promise<ChunkReader>;
+  reader(part: KnownPart, path: string): MaybePromise<ChunkReader>;
 }
 
 /** Options of {@link createOpenParts}. */
@@ -144,11 +143,7 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
   }
 
   return {
-    readerNow(part, path) {
-      const found = known(part);
-      return found && readerOf(found, path);
-    },
-    reader: async (part, path) => readerOf(known(part) ?? (await openOnce(part)), path),
+    reader: (part, path) => whenDone(known(part) ?? openOnce(part), (opened) => readerOf(opened, path)),
   };
 }
 
@@ -162,32 +157,9 @@ function memoryOf({ groups }: StoredTree): number {
 
 /** Returns a reader whose errors are replaced. */
 function withErrors(reader: ChunkReader, errorOf: (error: unknown) => unknown): ChunkReader {
-  const { versionNow, readNow } = reader;
-
-  async function within<T>(work: Promise<T>): Promise<T> {
-    try {
-      return await work;
-    } catch (error) {
-      throw errorOf(error);
-    }
-  }
-
-  function now<A extends unknown[], T>(work: (...args: A) => T): (...args: A) => T {
-    return (...args) => {
-      try {
-        return work(...args);
-      } catch (error) {
-        throw errorOf(error);
-      }
-    };
-  }
-
   return {
     ...reader,
-    version: (...args) => within(reader.version(...args)),
-    read: (...args) => within(reader.read(...args)),
-    measure: (...args) => within(reader.measure(...args)),
-    ...(versionNow && { versionNow: now(versionNow) }),
-    ...(readNow && { readNow: now(readNow) }),
+    version: (...args) => withErrorsOf(() => reader.version(...args), errorOf),
+    read: (...args) => withErrorsOf(() => reader.read(...args), errorOf),
   };
 }

@@ -1,17 +1,14 @@
 import { createHash } from "node:crypto";
 import { ZpublishError } from "../errors.js";
-import { mapInLots } from "../event-loop/map-in-lots.js";
+import { mapInLots, whenDone, withErrorsOf } from "../event-loop/maybe-promise.js";
 import type { JsonObject } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import { elementCount } from "../model/data-tree.js";
 import {
   type ChunkPiece,
-  type ChunkReader,
+  combineStored,
   type PartChunkReader,
   PIECED,
   type PieceLayout,
-  presentOf,
-  type VersionCheck,
   versionOfPassed,
   versionOfPieces,
   versionsOf,
@@ -24,110 +21,61 @@ import type { OpenParts } from "./open-parts.js";
 
 /** Parts that are looked up at a time. */
 const CONCURRENCY = 16;
-/** Stored chunks, or parts with an index, that are looked up while the event loop waits. */
-const MAX_CHECKED_NOW = 8;
 
 /** Creates the reader of a joined array's chunks. Parts are opened when one of their chunks is first asked for. */
-export function createPartChunkReader(
-  array: PartedArray & { readonly stored: Pick<StoredArray, "dataType"> },
-  open: OpenParts,
-): PartChunkReader {
+export function createPartChunkReader(array: PartedArray, open: OpenParts): PartChunkReader {
   const find = createFindPieces(array);
 
   const readerOf = ({ owner, path }: PassedChunk) => open.reader(owner, path);
-  const readerNow = ({ owner, path }: PassedChunk) => open.readerNow(owner, path);
-
-  async function version(...[coords, allocate]: Parameters<ChunkReader["version"]>) {
-    const passed = find.passed(coords);
-    if (passed !== undefined) {
-      const found = await (await readerOf(passed)).version(passed.coords, allocate);
-      return found === undefined ? undefined : versionOfPassed(passed, found);
-    }
-    const pieces = find.pieces(coords);
-    const versions = await mapInLots(byPart(pieces), CONCURRENCY, async (ofPart) =>
-      versionsOf(await readerOf(ofPart[0]!), coordsOf(ofPart)),
-    );
-    return versionOfPieces(pieces, versions.flat());
-  }
-
-  /** Checks the versions of pieces at once; undefined if one of them has to wait. */
-  function checkPieces(pieces: readonly ClosedPiece[], wasChecked?: boolean): VersionCheck | undefined {
-    const checks: VersionCheck[] = [];
-    const versions: (string | undefined)[] = [];
-    for (const ofPart of byPart(pieces)) {
-      const reader = readerNow(ofPart[0]!);
-      if (reader?.versionNow === undefined) return undefined;
-      const present = presentOf(reader, coordsOf(ofPart));
-      const looked = present === undefined ? coordsOf(ofPart) : [present.first];
-      if (checks.length + looked.length > MAX_CHECKED_NOW) return undefined;
-      const first = checks.length;
-      for (const coords of looked) {
-        const check = reader.versionNow(coords, wasChecked);
-        if (check === undefined) return undefined;
-        checks.push(check);
-      }
-      const found = checks.slice(first).map(({ version }) => version);
-      versions.push(...(present?.are.map((isPresent) => (isPresent ? found[0] : undefined)) ?? found));
-    }
-    const found = versionOfPieces(pieces, versions);
-    return found === undefined
-      ? undefined
-      : { version: found, isUnchanged: () => checks.every((check) => check.isUnchanged()) };
-  }
 
   return {
-    variantOf: (coords) => (find.passed(coords) === undefined ? PIECED : 0),
-    version,
-    versionNow(coords, wasChecked) {
+    version(coords, options) {
       const passed = find.passed(coords);
-      if (passed === undefined) return checkPieces(find.pieces(coords), wasChecked);
-      const check = readerNow(passed)?.versionNow?.(passed.coords, wasChecked);
-      return check && checkOfPassed(passed, check);
+      if (passed !== undefined)
+        return whenDone(readerOf(passed), (reader) =>
+          whenDone(reader.version(passed.coords, options), (found) => ({
+            ...found,
+            token: found.token && versionOfPassed(passed, found.token),
+          })),
+        );
+      const pieces = find.pieces(coords);
+      const found = mapInLots(byPart(pieces), CONCURRENCY, (ofPart) =>
+        whenDone(readerOf(ofPart[0]!), (reader) =>
+          versionsOf(
+            reader,
+            ofPart.map((piece) => piece.coords),
+            options,
+          ),
+        ),
+      );
+      return whenDone(found, (versions) =>
+        combineStored(versions.flat(), (tokens) => versionOfPieces(pieces, tokens)),
+      );
     },
-    readNow(coords, options) {
-      const passed = find.passed(coords);
-      if (passed === undefined) return undefined;
-      try {
-        const stored = readerNow(passed)?.readNow?.(passed.coords, options);
-        return stored && { ...stored, version: versionOfPassed(passed, stored.version) };
-      } catch (error) {
-        throw errorOfPassed(passed, error);
-      }
-    },
-    async read(coords, options) {
+    read(coords, options) {
       const passed = find.passed(coords);
       if (passed === undefined)
         throw new Error("expected a chunk of one part, received one of several pieces");
-      try {
-        const stored = await (await readerOf(passed)).read(passed.coords, options);
-        return stored && { ...stored, version: versionOfPassed(passed, stored.version) };
-      } catch (error) {
-        throw errorOfPassed(passed, error);
-      }
+      const read = () => whenDone(readerOf(passed), (reader) => reader.read(passed.coords, options));
+      return whenDone(
+        withErrorsOf(read, (error) => errorOfPassed(passed, error)),
+        (stored) => stored && { ...stored, version: versionOfPassed(passed, stored.version) },
+      );
     },
-    async measure(coords) {
-      const passed = find.passed(coords);
-      if (passed !== undefined) {
-        const size = await (await readerOf(passed)).measure(passed.coords);
-        return size && { ...size, version: versionOfPassed(passed, size.version) };
-      }
-      const { chunkShape, dataType } = array.stored;
-      const found = await version(coords);
-      return found === undefined
-        ? undefined
-        : { byteLength: elementCount(chunkShape) * dataType.itemSize, version: found };
-    },
-    async piecesOf(coords) {
-      const pieces = find.pieces(coords);
-      const readers = await mapInLots(byPart(pieces), CONCURRENCY, async (ofPart) => {
-        const reader = await readerOf(ofPart[0]!);
-        return ofPart.map(() => reader);
-      });
-      const flat = readers.flat();
-      return pieces.map(({ owner: _owner, path: _path, ...piece }, index) => ({
-        ...piece,
-        reader: flat[index]!,
-      }));
+    parts: {
+      variantOf: (coords) => (find.passed(coords) === undefined ? PIECED : 0),
+      async piecesOf(coords) {
+        const pieces = find.pieces(coords);
+        const readers = await mapInLots(byPart(pieces), CONCURRENCY, async (ofPart) => {
+          const reader = await readerOf(ofPart[0]!);
+          return ofPart.map(() => reader);
+        });
+        const flat = readers.flat();
+        return pieces.map(({ owner: _owner, path: _path, ...piece }, index) => ({
+          ...piece,
+          reader: flat[index]!,
+        }));
+      },
     },
   };
 }
@@ -141,15 +89,6 @@ function byPart(pieces: readonly ClosedPiece[]): ClosedPiece[][] {
     else parts.push([piece]);
   }
   return parts;
-}
-
-function coordsOf(pieces: readonly ClosedPiece[]): (readonly number[])[] {
-  return pieces.map(({ coords }) => coords);
-}
-
-/** A function of its own, so that what remembers the check does not retain the part. */
-function checkOfPassed(passed: PassedChunk, check: VersionCheck): VersionCheck {
-  return { version: versionOfPassed(passed, check.version), isUnchanged: () => check.isUnchanged() };
 }
 
 /** Gives the error of an overlong chunk the version that the chunk has here: it tells if the chunk was rewritten meanwhile. */

@@ -1,4 +1,4 @@
-import type { ChunkReader, ChunkSource, MemoryChunks, VersionCheck } from "../zarr/chunk-reader.js";
+import type { ChunkReader, ChunkSource, MemoryChunks, StoredVersion } from "../zarr/chunk-reader.js";
 import { openLocalChunkReader } from "../zarr-store/chunk-reader.js";
 
 /**
@@ -23,20 +23,14 @@ export function openChunkReader(source: ChunkSource, mayBlock = false): ChunkRea
 
 /** Version of all shared memory, which never changes. The source's identity tells one memory from another. */
 const MEMORY_VERSION = "0";
-const unchanging: VersionCheck = Object.freeze({ version: MEMORY_VERSION, isUnchanged: () => true });
+const unchanging: StoredVersion = Object.freeze({ token: MEMORY_VERSION, isUnchanged: () => true });
 
 function openMemoryChunkReader(source: MemoryChunks): ChunkReader {
   const chunk = Object.freeze({
     bytes: new Uint8Array(source.buffer, source.byteOffset, source.byteLength),
     version: MEMORY_VERSION,
   });
-  return {
-    source,
-    version: async () => MEMORY_VERSION,
-    versionNow: () => unchanging,
-    read: async () => chunk,
-    measure: async () => ({ byteLength: source.byteLength, version: MEMORY_VERSION }),
-  };
+  return { source, version: () => unchanging, read: () => chunk };
 }
 
 /** Returns the name of a source's store, such as its directory, so that callers can bound reads per store; empty for memory. */

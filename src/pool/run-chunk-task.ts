@@ -3,6 +3,7 @@ import { createDecodedCache, type DecodedCache, type DecodedChunks } from "../co
 import { loadZstd } from "../codec/zstd.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { errorToData, ZpublishError } from "../errors.js";
+import { whenDone } from "../event-loop/maybe-promise.js";
 import { memoryFor } from "../formats/file-index.js";
 import { openChunkReader } from "../open/chunk-reader.js";
 import type { ByteStore, ReadObjectOptions } from "../stores/byte-store.js";
@@ -12,7 +13,6 @@ import {
   type ChunkReader,
   type ChunkSource,
   type LocalPlace,
-  type PartChunkReader,
   PIECED,
   type StoredChunk,
   type ThreadSource,
@@ -37,16 +37,17 @@ interface OpenChunk {
 }
 
 /** Opens a reader of chunks that came with a task. */
-function openGivenReader(stored: readonly GivenChunk[], places: GivenPlaces): ChunkReader | PartChunkReader {
+function openGivenReader(stored: readonly GivenChunk[], places: GivenPlaces): ChunkReader {
   const chunks = new Map(stored.map((chunk) => [chunk.coords.join("."), openChunk(chunk, places)]));
   const absent: OpenChunk = { reader: readerOfBytes(ABSENT, places) };
   const find = (coords: readonly number[]) => chunks.get(coords.join(".")) ?? absent;
   return {
     version: (coords) => find(coords).reader.version(coords),
     read: (coords, options) => find(coords).reader.read(coords, options),
-    measure: (coords) => find(coords).reader.measure(coords),
-    variantOf: (coords) => (find(coords).pieces === undefined ? 0 : PIECED),
-    piecesOf: async (coords) => find(coords).pieces ?? [],
+    parts: {
+      variantOf: (coords) => (find(coords).pieces === undefined ? 0 : PIECED),
+      piecesOf: async (coords) => find(coords).pieces ?? [],
+    },
   };
 }
 
@@ -70,8 +71,8 @@ function readerOfBytes(
 ): ChunkReader {
   if (source !== undefined) return places.readerOf(source);
   return {
-    version: async () => version,
-    async read(_coords, { allocate, maxByteLength } = {}) {
+    version: () => ({ token: version }),
+    read(_coords, { allocate, maxByteLength } = {}) {
       if (place !== undefined)
         return readPlace(places.filesOf(place.directory), place, { allocate, maxByteLength });
       if (bytes === undefined) return undefined;
@@ -80,10 +81,6 @@ function readerOfBytes(
       own.set(bytes);
       return { bytes: own, version: version ?? "", variant };
     },
-    async measure() {
-      const byteLength = place?.wholeByteLength ?? bytes?.length;
-      return byteLength === undefined ? undefined : { byteLength, version: version ?? "" };
-    },
   };
 }
 
@@ -91,18 +88,13 @@ function readerOfBytes(
 function readerOfPassed(piece: ChunkPiece): ChunkReader {
   const { reader, coords } = piece;
   return {
-    async version() {
-      const version = await reader.version(coords);
-      return version && versionOfPassed(piece, version);
-    },
-    async read(_coords, options) {
-      const stored = await reader.read(coords, options);
-      return stored && { bytes: stored.bytes, version: versionOfPassed(piece, stored.version) };
-    },
-    async measure() {
-      const size = await reader.measure(coords);
-      return size && { ...size, version: versionOfPassed(piece, size.version) };
-    },
+    version: () =>
+      whenDone(reader.version(coords), ({ token }) => ({ token: token && versionOfPassed(piece, token) })),
+    read: (_coords, options) =>
+      whenDone(
+        reader.read(coords, options),
+        (stored) => stored && { bytes: stored.bytes, version: versionOfPassed(piece, stored.version) },
+      ),
   };
 }
 
@@ -111,11 +103,10 @@ function readerOfPieces(pieces: readonly ChunkPiece[]): ChunkReader {
   return {
     async version() {
       const versions: (string | undefined)[] = [];
-      for (const { reader, coords } of pieces) versions.push(await reader.version(coords));
-      return versionOfPieces(pieces, versions);
+      for (const { reader, coords } of pieces) versions.push((await reader.version(coords)).token);
+      return { token: versionOfPieces(pieces, versions) };
     },
-    read: async () => undefined,
-    measure: async () => undefined,
+    read: () => undefined,
   };
 }
 

@@ -1,5 +1,6 @@
 import { ZpublishError } from "../errors.js";
-import type { VersionCheck } from "../zarr/chunk-reader.js";
+import type { MaybePromise } from "../event-loop/maybe-promise.js";
+import type { StoredVersion } from "../zarr/chunk-reader.js";
 import { allocateOwn } from "./file-calls.js";
 
 /**
@@ -31,17 +32,8 @@ export interface ByteStore {
     known: ObjectVersion,
     options?: ReadObjectOptions,
   ): Promise<ObjectBytes | "unchanged" | undefined>;
-  /**
-   * Returns the version of an object without waiting; undefined if that might have to wait, and if there is no such object.
-   * Only stores of local files have it.
-   * @param wasChecked Whether the object was checked before, so that its metadata is in memory. Default false.
-   */
-  readonly versionNow?: ((key: string, wasChecked?: boolean) => VersionCheck | undefined) | undefined;
-  /**
-   * Reads an object without waiting, from a local file system that answers quickly. Undefined if the caller has to call `read`,
-   * which also tells what is wrong. Only stores of local files have it.
-   */
-  readonly readNow?: ((key: string, options?: ReadObjectOptions) => ObjectBytes | undefined) | undefined;
+  /** The same objects as files of this machine. Default: they are elsewhere. */
+  readonly local?: LocalFiles | undefined;
   /**
    * Lists names directly below a prefix, in any order. Undefined if objects cannot be listed, as over HTTP.
    * @param prefix Empty, or with a slash at the end.
@@ -60,6 +52,14 @@ export interface ByteStore {
    * Default: clients cannot.
    */
   readonly urlFor?: ((key: string, seconds: number) => Promise<string | undefined>) | undefined;
+}
+
+/** Files of this machine. Results are there at once if their file system is local and quick at present. */
+interface LocalFiles {
+  /** @param wasChecked Whether the file was checked before, so that its metadata is in memory. Default false. */
+  version(key: string, wasChecked?: boolean): MaybePromise<StoredVersion>;
+  /** As {@link ByteStore.read}. */
+  read(key: string, options?: ReadObjectOptions): MaybePromise<ObjectBytes | undefined>;
 }
 
 /** State of an object: equal versions have equal bytes. */

@@ -15,6 +15,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isMainThread } from "node:worker_threads";
 import { createLimiter } from "../collections/limiter.js";
 import { isMissing, ZpublishError } from "../errors.js";
+import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import { createHistogram, type Histogram } from "../observe/metrics.js";
 
 /** File systems that wait neither for another machine nor for a program. */
@@ -304,7 +305,7 @@ export type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
 export interface OpenFile {
   readonly stat: BigIntStats;
   /** Reads exactly `byteLength` bytes into memory from `allocate`. Default: memory of their own. */
-  readBytes(offset: number, byteLength: number, allocate?: Allocate): Promise<Uint8Array<ArrayBuffer>>;
+  readBytes(offset: number, byteLength: number, allocate?: Allocate): MaybePromise<Uint8Array<ArrayBuffer>>;
 }
 
 /** Error of a file that is shorter than `fstat` said: it is being written. */
@@ -334,7 +335,7 @@ export function closeWhenAnswered({ fd, calls }: OpenDescriptor, error: unknown)
 export async function useUnchanged<T>(
   descriptor: OpenDescriptor,
   label: Label,
-  use: (file: OpenFile) => Promise<T>,
+  use: (file: OpenFile) => MaybePromise<T>,
 ): Promise<{ readonly value: T } | undefined> {
   let stat = await statOpen(descriptor);
   assertFile(stat, label);
@@ -481,29 +482,27 @@ function processorWaitMs(): number {
   return nanoseconds / 1e6;
 }
 
-/** A file that is open for reading by this thread itself. */
-export interface FileNow {
-  readonly stat: BigIntStats;
-  /** Reads exactly `byteLength` bytes into memory from `allocate`. @throws Error if there are fewer. */
-  readBytes(offset: number, byteLength: number, allocate?: Allocate): Uint8Array<ArrayBuffer>;
-}
-
 const BIG_INTEGERS = { bigint: true } as const;
 
 /**
  * Runs `use` on a file of a local file system without another thread. With one, which has to wake up, a read of 590 KB from
  * memory takes five times as long.
  * @param device `st_dev` that the file must have.
+ * @param use Returns its result at once if the bytes are there at once, as they are here.
  * @returns Undefined if `StoreFiles.read` has to read the file, because anything is unusual: it is missing, a link, fresh,
  * unreadable, changed meanwhile, or `use` threw.
  */
-export function useNow<T>(path: string, device: bigint, use: (file: FileNow) => T): T | undefined {
+export function useNow<T>(
+  path: string,
+  device: bigint,
+  use: (file: OpenFile) => MaybePromise<T>,
+): T | undefined {
   let fd: number | undefined;
   try {
     fd = openSync(path, OPEN_FLAGS);
     const stat = fstatSync(fd, BIG_INTEGERS);
     if (!stat.isFile() || stat.dev !== device || remainingSettleMs(stat) > 0) return undefined;
-    const value = use({ stat, readBytes: readBytesNow.bind(undefined, fd) });
+    const value = use({ stat, readBytes: readBytesNow.bind(undefined, fd) }) as T;
     return isSameVersion(stat, fstatSync(fd, BIG_INTEGERS)) ? value : undefined;
   } catch {
     return undefined;

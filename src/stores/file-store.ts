@@ -4,27 +4,24 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { isMissing, ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
-import type { VersionCheck } from "../zarr/chunk-reader.js";
+import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
+import type { StoredVersion } from "../zarr/chunk-reader.js";
 import {
   type ByteStore,
   type ObjectBytes,
   type ObjectListing,
   type ObjectStat,
-  type ObjectVersion,
   type ReadObjectOptions,
   resolveObjectRange,
 } from "./byte-store.js";
 import {
-  type Allocate,
   absentOrThrow,
-  allocateOwn,
   assertFile,
   closeWhenAnswered,
   codeOf,
   createFileCalls,
   directReadsOf,
   type FileCalls,
-  type FileNow,
   type Label,
   OPEN_FLAGS,
   type OpenDescriptor,
@@ -138,23 +135,24 @@ export interface StoreFiles {
    */
   stat(path: string): Promise<BigIntStats | undefined>;
   /**
-   * Returns the version of a file without waiting; undefined if it is a link or fresh, not on a local file system, or if its
-   * directory has not been verified.
+   * Returns the version of a file: at once unless it is absent, a link or fresh, not on a quick local file system, or its directory
+   * has not been verified.
    * @param wasChecked Whether the file was checked before, so that its metadata is in memory. Default false.
    */
-  versionNow(path: string, wasChecked?: boolean): VersionCheck | undefined;
+  version(path: string, wasChecked?: boolean): MaybePromise<StoredVersion>;
   /**
-   * Runs `use` on the open file without another thread, if the file is on a local file system that is quick at present.
-   * @returns Undefined if the caller has to call {@link read}, which also tells what is wrong.
-   */
-  readNow<T>(path: string, use: (file: FileNow) => T): T | undefined;
-  /**
-   * Runs `use` on the open file, and again if the file changed meanwhile, at most five times.
+   * Runs `use` on the open file, and again if the file changed meanwhile, at most five times: in this thread, and at once, if the file
+   * is on a local file system that is quick at present.
+   * @param use Returns its result at once if `readBytes` does.
    * @param wasChecked Whether the file was checked just now, so that opening it waits for no disk. Default false.
    * @returns Undefined if there is no such file.
    * @throws ZpublishError `source-unreadable`, and what `use` throws for an unchanged file.
    */
-  read<T>(path: string, use: (file: OpenFile) => Promise<T>, wasChecked?: boolean): Promise<T | undefined>;
+  read<T>(
+    path: string,
+    use: (file: OpenFile) => MaybePromise<T>,
+    wasChecked?: boolean,
+  ): MaybePromise<T | undefined>;
 }
 
 /**
@@ -209,75 +207,79 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     return { fd, calls, isLocal: false, blockingDevice, reusesMemory: mayBlock };
   }
 
+  async function stat(path: string): Promise<BigIntStats | undefined> {
+    const label = () => paths.labelOf(path);
+    const at = dirname(path);
+    if ((paths.verified(at) ?? (await paths.verify(at, label))) === undefined) return undefined;
+    let target = path;
+    for (let attempt = 1; ; attempt++) {
+      const stat = await paths.lstat(target).catch((error: unknown) => absentOrThrow(error, label));
+      if (stat === undefined) return undefined;
+      if (stat.isSymbolicLink() && attempt < MAX_TRIES) {
+        target = await paths.resolveLink(path, label);
+        continue;
+      }
+      assertFile(stat, label);
+      const wait = remainingSettleMs(stat);
+      if (wait === 0 || attempt >= MAX_TRIES) return stat;
+      await sleep(wait);
+    }
+  }
+
+  function readNow<T>(path: string, use: (file: OpenFile) => MaybePromise<T>): T | undefined {
+    const device = paths.localDeviceOf(paths.verified(dirname(path)));
+    if (device === undefined || !direct.isQuick) return undefined;
+    return direct.run(() => useNow(path, device, use), sourceReadSeconds.direct);
+  }
+
+  async function readLater<T>(
+    path: string,
+    use: (file: OpenFile) => MaybePromise<T>,
+    wasChecked: boolean,
+  ): Promise<T | undefined> {
+    const label = () => paths.labelOf(path);
+    const beganMs = performance.now();
+    for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
+      const descriptor = await openPath(path, label, wasChecked);
+      if (descriptor === undefined) return undefined;
+      let failure: unknown;
+      try {
+        const result = await useUnchanged(descriptor, label, use);
+        if (result === undefined) continue;
+        sourceReadSeconds.threads.observe((performance.now() - beganMs) / 1_000);
+        return result.value;
+      } catch (error) {
+        failure = error;
+        if (error instanceof ZpublishError) throw error;
+        throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
+      } finally {
+        closeWhenAnswered(descriptor, failure);
+      }
+    }
+    throw unreadable(label, `changed during each of ${MAX_TRIES} tries to read it`);
+  }
+
   return {
     calls,
-    async stat(path) {
-      const label = () => paths.labelOf(path);
-      const now = statNow(path);
-      if (now !== undefined) return now;
-      const at = dirname(path);
-      if ((paths.verified(at) ?? (await paths.verify(at, label))) === undefined) return undefined;
-      let target = path;
-      for (let attempt = 1; ; attempt++) {
-        const stat = await paths.lstat(target).catch((error: unknown) => absentOrThrow(error, label));
-        if (stat === undefined) return undefined;
-        if (stat.isSymbolicLink() && attempt < MAX_TRIES) {
-          target = await paths.resolveLink(path, label);
-          continue;
-        }
-        assertFile(stat, label);
-        const wait = remainingSettleMs(stat);
-        if (wait === 0 || attempt >= MAX_TRIES) return stat;
-        await sleep(wait);
-      }
+    stat: async (path) => statNow(path) ?? stat(path),
+    version(path, wasChecked = false) {
+      const found = wasChecked ? lstatInMemory(path) : statNow(path);
+      if (found !== undefined) return checkable(path, found);
+      return stat(path).then((later) => ({ token: later && versionOf(later) }));
     },
+    read: (path, use, wasChecked = false) => readNow(path, use) ?? readLater(path, use, wasChecked),
+  };
+}
 
-    versionNow(path, wasChecked = false) {
-      const stat = wasChecked ? lstatInMemory(path) : statNow(path);
-      if (stat === undefined) return undefined;
-      const { mtimeNs, size, dev } = stat;
-      return {
-        version: versionOf(stat),
-        isUnchanged() {
-          const now = lstatNow(path);
-          return (
-            now !== undefined &&
-            now.mtimeNs === mtimeNs &&
-            now.size === size &&
-            now.dev === dev &&
-            now.isFile()
-          );
-        },
-      };
-    },
-
-    readNow(path, use) {
-      const device = paths.localDeviceOf(paths.verified(dirname(path)));
-      if (device === undefined || !direct.isQuick) return undefined;
-      return direct.run(() => useNow(path, device, use), sourceReadSeconds.direct);
-    },
-
-    async read(path, use, wasChecked = false) {
-      const label = () => paths.labelOf(path);
-      const beganMs = performance.now();
-      for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
-        const descriptor = await openPath(path, label, wasChecked);
-        if (descriptor === undefined) return undefined;
-        let failure: unknown;
-        try {
-          const result = await useUnchanged(descriptor, label, use);
-          if (result === undefined) continue;
-          sourceReadSeconds.threads.observe((performance.now() - beganMs) / 1_000);
-          return result.value;
-        } catch (error) {
-          failure = error;
-          if (error instanceof ZpublishError) throw error;
-          throw unreadable(label, `cannot be read (${codeOf(error)})`, error);
-        } finally {
-          closeWhenAnswered(descriptor, failure);
-        }
-      }
-      throw unreadable(label, `changed during each of ${MAX_TRIES} tries to read it`);
+/** Returns the version of a file that can be checked without waiting. */
+function checkable(path: string, stat: BigIntStats): StoredVersion {
+  const { mtimeNs, size, dev } = stat;
+  return {
+    token: versionOf(stat),
+    isUnchanged() {
+      const now = lstatNow(path);
+      if (now === undefined || !now.isFile()) return false;
+      return now.mtimeNs === mtimeNs && now.size === size && now.dev === dev;
     },
   };
 }
@@ -294,12 +296,6 @@ function lstatNow(path: string): BigIntStats | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** A file that is open, whichever thread reads it. */
-interface ReadableFile<T> {
-  readonly stat: BigIntStats;
-  readonly readBytes: (offset: number, byteLength: number, allocate?: Allocate) => T;
 }
 
 /**
@@ -338,29 +334,18 @@ export function createFileStore(root: string, mayBlock = false): ByteStore {
       : { version: { token: versionOf(found) }, byteLength: Number(found.size) };
   }
 
-  function readNow(key: string, options: ReadObjectOptions = {}): ObjectBytes | undefined {
-    return files.readNow(pathOf(key), (file) => readRange(key, file, options));
-  }
-
-  async function read(key: string, options: ReadObjectOptions = {}): Promise<ObjectBytes | undefined> {
+  function read(key: string, options: ReadObjectOptions = {}): MaybePromise<ObjectBytes | undefined> {
     options.signal?.throwIfAborted();
-    const path = pathOf(key);
-    const now = readNow(key, options);
-    if (now !== undefined) return now;
-    const found = await files.read(path, async (file) => {
-      const started = readRange(key, file, options);
-      return { ...started, bytes: await started.bytes };
-    });
-    return found ?? absent();
+    const found = files.read(pathOf(key), (file) => readRange(key, file, options));
+    return whenDone(found, (bytes) => bytes ?? absent());
   }
 
   return {
     location: root,
     identity: `file:${root}`,
     stat,
-    read,
-    versionNow: (key, wasChecked) => files.versionNow(pathOf(key), wasChecked),
-    readNow,
+    read: async (key, options) => read(key, options),
+    local: { version: (key, wasChecked) => files.version(pathOf(key), wasChecked), read },
     async readIfChanged(key, known, options = {}) {
       const found = await stat(key, options.signal);
       return found?.version.token === known.token ? "unchanged" : read(key, options);
@@ -392,25 +377,25 @@ export function createFileStore(root: string, mayBlock = false): ByteStore {
   }
 }
 
-/** Starts reading the bytes that are asked for. @throws ZpublishError `source-changed`, `corrupt-chunk` */
-function readRange<T>(
+/** Reads the bytes that are asked for. @throws ZpublishError `source-changed`, `corrupt-chunk` */
+function readRange(
   key: string,
-  file: ReadableFile<T>,
+  { stat, readBytes }: OpenFile,
   options: ReadObjectOptions,
-): { readonly version: ObjectVersion; readonly bytes: T; readonly objectByteLength: number } {
-  const token = versionOf(file.stat);
+): MaybePromise<ObjectBytes> {
+  const token = versionOf(stat);
   if (options.version !== undefined && options.version.token !== token) {
     throw new ZpublishError("source-changed", `'${key}' has another version than expected`, {
       details: { key },
     });
   }
-  const objectByteLength = Number(file.stat.size);
+  const objectByteLength = Number(stat.size);
   const { offset, byteLength } = resolveObjectRange(key, objectByteLength, options);
-  return {
+  return whenDone(readBytes(offset, byteLength, options.allocate), (bytes) => ({
     version: { token },
-    bytes: file.readBytes(offset, byteLength, options.allocate ?? allocateOwn),
+    bytes,
     objectByteLength,
-  };
+  }));
 }
 
 async function sortOut(

@@ -99,7 +99,7 @@ async function readCarefully(
   name: string,
 ): Promise<string | ErrorData | undefined> {
   try {
-    const bytes = await files.read(path, async (file) => {
+    const bytes = await files.read(path, (file) => {
       const byteLength = Number(file.stat.size);
       if (byteLength <= MAX_DOCUMENT_BYTES) return file.readBytes(0, byteLength);
       return invalidDocument(name, `expected at most ${MAX_DOCUMENT_BYTES} bytes, received ${byteLength}`);

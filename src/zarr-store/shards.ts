@@ -1,9 +1,10 @@
 import { crc32c } from "../codec/checksums.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
+import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
 import { elementCount } from "../model/data-tree.js";
 import type { ObjectRange } from "../stores/byte-store.js";
-import type { Label } from "../stores/file-calls.js";
+import type { Allocate, Label } from "../stores/file-calls.js";
 import { encodeChunkKey, type ShardChunks, type ShardLevel } from "../zarr/chunk-reader.js";
 
 /** Bound for many small indexes, such as those of shards within shards. */
@@ -43,27 +44,17 @@ export interface ShardFile {
   readonly byteLength: number;
   readonly version: string;
   /** Reads exactly so many bytes. @param allocate Default: memory of their own. */
-  readBytes(
-    offset: number,
-    byteLength: number,
-    allocate?: (byteLength: number) => Uint8Array<ArrayBuffer>,
-  ): Promise<Uint8Array<ArrayBuffer>>;
+  readBytes(offset: number, byteLength: number, allocate?: Allocate): MaybePromise<Uint8Array<ArrayBuffer>>;
 }
 
 /** Finds the innermost chunks of an array's shards. Indexes are cached. */
 export interface ShardFinder {
   placeOf(chunkCoords: readonly number[]): ShardPlace;
   /**
-   * Finds a chunk with cached indexes.
-   * @returns Undefined if the chunk is absent; `"unread"` if an index has to be read.
-   * @throws ZpublishError `corrupt-chunk`
-   */
-  findNow(file: Omit<ShardFile, "readBytes">, place: ShardPlace): StoredRange | "unread" | undefined;
-  /**
-   * Finds a chunk, at once if all indexes are cached; undefined if it is absent.
+   * Finds a chunk, at once unless reading an index takes longer; undefined if it is absent.
    * @throws ZpublishError `corrupt-chunk`; what `file.readBytes` throws
    */
-  find(file: ShardFile, place: ShardPlace): StoredRange | undefined | Promise<StoredRange | undefined>;
+  find(file: ShardFile, place: ShardPlace): MaybePromise<StoredRange | undefined>;
   /** Returns the name of a chunk for messages: `shard 'c/0/0': inner chunk 3`. */
   labelOf(chunkCoords: readonly number[]): string;
   /** Place of the outermost index: at the beginning or the end of the file. */
@@ -81,10 +72,6 @@ export function createShardFinder(source: ShardChunks, store = ""): ShardFinder 
   const { levels } = source;
   // Metadata may be corrected while shards stay the same; then other bytes of them are the index.
   const layout = JSON.stringify(levels);
-
-  function versionOfIndex({ version }: { readonly version: string }): string {
-    return `${version} ${layout}`;
-  }
 
   /** Follows the index of every level to one innermost chunk. */
   function follow(
@@ -109,36 +96,26 @@ export function createShardFinder(source: ShardChunks, store = ""): ShardFinder 
   const outermost = levels[0]!;
   const byteLength = indexByteLength(outermost);
 
-  function findNow(
-    file: Omit<ShardFile, "readBytes">,
-    place: ShardPlace,
-  ): StoredRange | "unread" | undefined {
-    const version = versionOfIndex(file);
-    const found = follow(file.byteLength, place, (key) => cachedIndex(key, version));
-    return found !== undefined && "shard" in found ? "unread" : found;
-  }
-
-  async function readAndFind(file: ShardFile, place: ShardPlace): Promise<StoredRange | undefined> {
-    const version = versionOfIndex(file);
+  function find(file: ShardFile, place: ShardPlace): MaybePromise<StoredRange | undefined> {
+    const version = `${file.version} ${layout}`;
     // Very long indexes are not cached.
     const read = new Map<string, DataView>();
-    for (;;) {
+    function findNext(): MaybePromise<StoredRange | undefined> {
       const found = follow(file.byteLength, place, (key) => read.get(key) ?? cachedIndex(key, version));
       if (found === undefined || !("shard" in found)) return found;
-      const entries = await readShardIndex(file, found.shard);
-      read.set(found.cacheKey, entries);
-      indexes.set(found.cacheKey, { version, entries });
+      return whenDone(readShardIndex(file, found.shard), (entries) => {
+        read.set(found.cacheKey, entries);
+        indexes.set(found.cacheKey, { version, entries });
+        return findNext();
+      });
     }
+    return findNext();
   }
 
   return {
     placeOf,
     indexRange: outermost.indexLocation === "end" ? { last: byteLength } : { offset: 0, byteLength },
-    findNow,
-    find(file, place) {
-      const found = findNow(file, place);
-      return found === "unread" ? readAndFind(file, place) : found;
-    },
+    find,
     labelOf(chunkCoords) {
       const place = placeOf(chunkCoords);
       const last = place.positions.length - 1;
@@ -190,14 +167,10 @@ function indexByteLength({ chunksPerShard, indexChecksum }: ShardLevel): number 
 
 /**
  * Reads a shard's index and verifies its checksum.
- * @param file The file of the shard; only its bytes are needed.
  * @returns The entries, without checksum.
  * @throws ZpublishError `corrupt-chunk`
  */
-async function readShardIndex(
-  file: { readBytes(offset: number, byteLength: number): Promise<Uint8Array<ArrayBuffer>> },
-  shard: Shard,
-): Promise<DataView> {
+function readShardIndex(file: ShardFile, shard: Shard): MaybePromise<DataView> {
   const { level } = shard;
   const byteLength = indexByteLength(level);
   if (shard.byteLength < byteLength) {
@@ -207,15 +180,17 @@ async function readShardIndex(
     );
   }
   const start = level.indexLocation === "start" ? 0 : shard.byteLength - byteLength;
-  const bytes = await file.readBytes(shard.offset + start, byteLength);
-  if (!level.indexChecksum) return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const entries = new DataView(bytes.buffer, bytes.byteOffset, byteLength - CHECKSUM_BYTES);
-  const stored = new DataView(bytes.buffer, bytes.byteOffset + entries.byteLength).getUint32(0, true);
+  return whenDone(file.readBytes(shard.offset + start, byteLength), (bytes) => checkedEntries(bytes, shard));
+}
+
+function checkedEntries(bytes: Uint8Array, shard: Shard): DataView {
+  const { buffer, byteOffset, byteLength } = bytes;
+  if (!shard.level.indexChecksum) return new DataView(buffer, byteOffset, byteLength);
+  const entries = new DataView(buffer, byteOffset, byteLength - CHECKSUM_BYTES);
+  const stored = new DataView(buffer, byteOffset + entries.byteLength).getUint32(0, true);
   const actual = crc32c(bytes.subarray(0, entries.byteLength));
-  if (stored !== actual) {
-    throw corrupt(shard, `expected its index to have crc32c ${stored}, received ${actual}`);
-  }
-  return entries;
+  if (stored === actual) return entries;
+  throw corrupt(shard, `expected its index to have crc32c ${stored}, received ${actual}`);
 }
 
 /**

@@ -1,53 +1,37 @@
 import { createHash } from "node:crypto";
-import { mapInLots } from "../event-loop/map-in-lots.js";
+import { type MaybePromise, mapInLots, whenDone } from "../event-loop/maybe-promise.js";
 import type { CodecStep, ItemConversion } from "./codec-step.js";
 
 /**
  * Reader of an array's stored chunks. Callers check that coordinates are inside the stored grid.
  *
  * An absent chunk is `undefined`. A failure throws `source-unreadable` or `corrupt-chunk`, and names the chunk by its
- * store key, never by a path of the machine.
+ * store key, never by a path of the machine. Methods return their result itself if it is known without waiting (for another
+ * machine, a slow disk, a link, a file just written), else a promise.
  */
-export interface ChunkReader {
+export interface ChunkBytes {
   /**
-   * Returns what identifies the stored bytes of a chunk (modification time and size of its file) without reading them;
-   * undefined if there is no file. A chunk in a shard has the version of the whole shard. Short, of `[0-9a-z.]`.
-   * Waits out the clock tick in which a file was modified, so that a rewrite always changes the version.
-   * @param allocate Allocates memory for the chunk's bytes if they come with the version; the next `read` returns them then.
+   * Returns what identifies the stored bytes of a chunk (modification time and size of its file) without reading them. A chunk in
+   * a shard has the version of the whole shard. Waits out the clock tick in which a file was modified, so that a rewrite always
+   * changes the version.
+   * @param options `allocate`: for the chunk's bytes, if they come with the version; the next `read` returns them then.
    */
-  version(chunkCoords: readonly number[], allocate?: ReadOptions["allocate"]): Promise<string | undefined>;
-  /**
-   * Returns the version at once, and a way to check it again. Undefined if that might have to wait (for another machine, a
-   * slow disk, a link, a file just written), and if there is no file.
-   * @param wasChecked Whether the chunk was checked before, so that a check waits for no disk. Default false.
-   */
-  versionNow?(chunkCoords: readonly number[], wasChecked?: boolean): VersionCheck | undefined;
-  /**
-   * Reads a chunk at once, from a local file system that answers quickly. Undefined if the caller has to call `read`, which
-   * also tells what is wrong.
-   */
-  readNow?(chunkCoords: readonly number[], options?: ReadOptions): StoredChunk | undefined;
+  version(chunkCoords: readonly number[], options?: VersionOptions): MaybePromise<StoredVersion>;
   /**
    * Reads a chunk, and the version that it had before and after the read; if the version changed, reads again. The caller
    * owns `bytes`, unless the source is in memory: then they are a view of the shared array.
    */
-  read(chunkCoords: readonly number[], options?: ReadOptions): Promise<StoredChunk | undefined>;
-  /**
-   * Finds without I/O where a chunk lies in a local file, so that another thread can read it; undefined if it is absent. Only readers
-   * of local files that have an index of all chunks have it.
-   */
-  readonly placeOf?: ((chunkCoords: readonly number[]) => LocalPlace | undefined) | undefined;
-  /** The source of the chunks, if another thread can open it. Readers of local Zarr stores and of memory have it. */
+  read(chunkCoords: readonly number[], options?: ReadOptions): MaybePromise<StoredChunk | undefined>;
+}
+
+/** Reader of an array's stored chunks, and what else is known of them. */
+export interface ChunkReader extends ChunkBytes {
+  /** Index of all chunks; undefined if there is none. The chunks have one version then, so that one check answers for all. */
+  readonly places?: ChunkPlaces | undefined;
+  /** Pieces of the chunks; undefined if the array is not joined. */
+  readonly parts?: ChunkParts | undefined;
+  /** The source of the chunks, if another thread can open it: local Zarr stores, and memory. */
   readonly source?: ThreadSource;
-  /**
-   * Tells without I/O if there is a chunk. Only readers that have an index of all chunks have it; their chunks have one version, so
-   * that one check answers for all.
-   */
-  has?(chunkCoords: readonly number[]): boolean;
-  /** Returns the variant of a chunk; see `StoredChunk`. Default: all are 0. */
-  variantOf?(chunkCoords: readonly number[]): number;
-  /** Returns the length of the stored chunk without reading it; undefined if there is none. */
-  measure(chunkCoords: readonly number[]): Promise<StoredSize | undefined>;
   /**
    * Returns a URL from which a client can fetch the stored chunk itself for some seconds; undefined if it cannot. Only readers
    * of whole objects have it, if the operator wants clients to be redirected.
@@ -57,6 +41,15 @@ export interface ChunkReader {
     | undefined;
 }
 
+/** An index of all chunks of an array, in one file. */
+export interface ChunkPlaces {
+  has(chunkCoords: readonly number[]): boolean;
+  /** Returns the variant of a chunk; see `StoredChunk`. */
+  variantOf(chunkCoords: readonly number[]): number;
+  /** Finds where a chunk lies; undefined if it is absent. Undefined itself if another thread cannot read the file. */
+  readonly placeOf: ((chunkCoords: readonly number[]) => LocalPlace | undefined) | undefined;
+}
+
 /** A `ChunkSource` without functions, which crosses threads. */
 export interface ThreadSource {
   readonly kind: "files" | "shards" | "memory";
@@ -64,12 +57,12 @@ export interface ThreadSource {
 
 /** Options of a read. */
 export interface ReadOptions {
-  /** Whether the chunk was checked just now, so that opening its file waits for no disk. Default false. */
-  readonly wasChecked?: boolean;
-  /** Aborts when nothing needs the chunk any more. Only readers of chunks that have to be made know it. */
+  /** Whether the chunk was checked before, so that looking at its file again waits for no disk. Default false. */
+  readonly wasChecked?: boolean | undefined;
+  /** Aborts when nothing needs the result any more. Only readers of chunks that have to be made know it. */
   readonly signal?: AbortSignal | undefined;
   /** Allocates the memory for the bytes. Default: memory of their own. */
-  readonly allocate?: (byteLength: number) => Uint8Array<ArrayBuffer>;
+  readonly allocate?: ((byteLength: number) => Uint8Array<ArrayBuffer>) | undefined;
   /**
    * Maximum length of the stored chunk; a longer one is refused as `corrupt-chunk` before memory is allocated (see
    * `max-stored-byte-length.ts`). Memory sources ignore it. Default: what one read can take.
@@ -78,6 +71,9 @@ export interface ReadOptions {
   /** Chooses the bytes to read by the length of the file. Only readers of whole files know it. Default: all. */
   readonly part?: (byteLength: number) => StoredPart;
 }
+
+/** Options of a look at a version. */
+export type VersionOptions = Pick<ReadOptions, "wasChecked" | "signal" | "allocate">;
 
 /** Part of a stored file, in bytes. */
 interface StoredPart {
@@ -106,17 +102,14 @@ export interface LocalPlace extends ChunkPlace {
   readonly version: string;
 }
 
-/** The version of a stored chunk, and a way to check it. */
-export interface VersionCheck {
-  readonly version: string;
-  /** Whether the version is still the same. Takes microseconds and never waits. */
-  isUnchanged(): boolean;
-}
-
-/** Length of a stored chunk, and its version when it had that length. */
-export interface StoredSize {
-  readonly byteLength: number;
-  readonly version: string;
+/** The version of a stored chunk. */
+export interface StoredVersion {
+  /** Short, of `[0-9a-z.]`; undefined if nothing is stored. */
+  readonly token: string | undefined;
+  /** Tells whether the version is still the same. Takes microseconds and never waits. Undefined if that may have to wait. */
+  readonly isUnchanged?: (() => boolean) | undefined;
+  /** Milliseconds since process start when the version was true. Default: now. */
+  readonly checkedAtMs?: number | undefined;
 }
 
 /** Bytes of a stored chunk. */
@@ -258,23 +251,38 @@ export interface ServedChunks {
 
 /** Stored chunks of one array that are looked up at a time. */
 const CONCURRENCY = 16;
+/** Versions whose checks are kept together: more take too much memory. */
+const MAX_CHECKS = 8;
 
-/** Tells which of some chunks there are, and the first of them, if the reader has an index of chunks with one version. */
-export function presentOf(reader: ChunkReader, stored: readonly (readonly number[])[]) {
-  if (reader.has === undefined) return undefined;
-  const are = stored.map((each) => reader.has?.(each) === true);
-  return { are, first: stored[Math.max(0, are.indexOf(true))] ?? [] };
-}
-
-/** Looks up the versions of stored chunks of one array; undefined for absent ones. @throws ZpublishError `source-unreadable` */
-export async function versionsOf(
+/** Looks up the versions of stored chunks of one array. @throws ZpublishError `source-unreadable` */
+export function versionsOf(
   reader: ChunkReader,
   stored: readonly (readonly number[])[],
-): Promise<(string | undefined)[]> {
-  const present = presentOf(reader, stored);
-  if (present === undefined) return mapInLots(stored, CONCURRENCY, (each) => reader.version(each));
-  const shared = await reader.version(present.first);
-  return present.are.map((isPresent) => (isPresent ? shared : undefined));
+  options?: VersionOptions,
+): MaybePromise<readonly StoredVersion[]> {
+  const { places } = reader;
+  if (places === undefined) return mapInLots(stored, CONCURRENCY, (each) => reader.version(each, options));
+  const are = stored.map((each) => places.has(each));
+  const shared = reader.version(stored[Math.max(0, are.indexOf(true))] ?? [], options);
+  return whenDone(shared, (found) =>
+    are.map((isPresent) => (isPresent ? found : { ...found, token: undefined })),
+  );
+}
+
+/** Combines versions to one. @param combine Returns its token by theirs. */
+export function combineStored(
+  versions: readonly StoredVersion[],
+  combine: (tokens: readonly (string | undefined)[]) => string | undefined,
+): StoredVersion {
+  const token = combine(versions.map((each) => each.token));
+  const times = versions.flatMap(({ checkedAtMs }) => checkedAtMs ?? []);
+  const checks = [...new Set(versions.map(({ isUnchanged }) => isUnchanged))];
+  const isChecked = checks.length <= MAX_CHECKS && !checks.includes(undefined);
+  return {
+    token,
+    isUnchanged: isChecked ? () => checks.every((isUnchanged) => isUnchanged?.()) : undefined,
+    checkedAtMs: times.length === 0 ? undefined : Math.min(...times),
+  };
 }
 
 /**
@@ -300,18 +308,15 @@ export interface PartChunks {
 /** Variant of a chunk that is made of pieces. Its decoded form is raw items in the stored order of the joined array. */
 export const PIECED = 1;
 
-/** Reader of the chunks of joined arrays. */
+/** Reader of the chunks of joined arrays. Their version is `versionOfPassed` if their variant is 0, else `versionOfPieces`. */
 export interface PartChunkReader extends ChunkReader {
+  readonly parts: ChunkParts;
+}
+
+/** The parts of a joined array. */
+export interface ChunkParts {
+  /** Returns 0 for a chunk that is one chunk of one part, else {@link PIECED}. */
   variantOf(chunkCoords: readonly number[]): number;
-  /**
-   * Returns the version of a chunk: `versionOfPassed` if its variant is 0, else `versionOfPieces`. `versionNow`, `read` and `readNow`
-   * return the same.
-   */
-  version(chunkCoords: readonly number[], allocate?: ReadOptions["allocate"]): Promise<string | undefined>;
-  /** Parts have versions and indexes of their own. */
-  readonly has?: never;
-  /** As {@link has}. */
-  readonly placeOf?: never;
   /**
    * Returns the pieces of a chunk, each a stored chunk of a part; absent chunks of parts included. A chunk of variant 0 is one piece.
    * `read` is not called for any other.

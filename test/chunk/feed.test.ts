@@ -31,16 +31,17 @@ function planOf(count: number, chunkLength: number, reader: ChunkReader, partChu
   const part = storedArray({ ...FORM, shape: [1], chunkShape: [partChunk] });
   const layout = layoutOf({ stored: part, reader, from: 0, length: 1 }, "p", joined);
   const parts: PartChunkReader = {
-    variantOf: () => PIECED,
-    version: async () => "v",
+    version: () => ({ token: "v" }),
     read: () => Promise.reject(new Error("expected to be asked for pieces")),
-    measure: async () => undefined,
-    piecesOf: async ([index = 0]) =>
-      Array.from({ length: chunkLength }, (_, at): ChunkPiece => {
-        const place = index * chunkLength + at;
-        const [origin, begin, end] = [[place], [place], [place + 1]];
-        return { layout, reader, coords: [0], part: `p${place}`, origin, begin, end };
-      }),
+    parts: {
+      variantOf: () => PIECED,
+      piecesOf: async ([index = 0]) =>
+        Array.from({ length: chunkLength }, (_, at): ChunkPiece => {
+          const place = index * chunkLength + at;
+          const [origin, begin, end] = [[place], [place], [place + 1]];
+          return { layout, reader, coords: [0], part: `p${place}`, origin, begin, end };
+        }),
+    },
   };
   const chunks = { kind: "parts", store: "s", path: "p", axis: 0, openReader: () => parts } as const;
   return createEncodingPlan({ ...joined, variants: [[]], chunks }, { compressor: null }).plan;
@@ -51,13 +52,12 @@ function waitingReader() {
   const waiting: (() => void)[] = [];
   let reads = 0;
   const reader: ChunkReader = {
-    version: async () => "1",
+    version: () => ({ token: "1" }),
     async read() {
       reads++;
       await new Promise<void>((resolve) => waiting.push(resolve));
       return { bytes: Uint8Array.of(reads), version: "1" };
     },
-    measure: async () => undefined,
   };
   return {
     reader,

@@ -256,12 +256,14 @@ const LAYOUT: PieceLayout = {
 /** A tree of one array of 5 × 2 chunks along steps and columns. @param layouts Of the pieces of each chunk; one if it is passed through. */
 function treeOf(layouts: readonly (readonly Partial<PieceLayout>[])[], asked: number[] = []): StoredTree {
   const reader = {
-    variantOf: ([step]: readonly number[]) => (layouts[step as number]?.length === 1 ? 0 : PIECED),
-    async piecesOf([step]: readonly number[]) {
-      asked.push(step as number);
-      return (layouts[step as number] ?? []).map(
-        (layout) => ({ layout: { ...LAYOUT, ...layout } }) as ChunkPiece,
-      );
+    parts: {
+      variantOf: ([step]: readonly number[]) => (layouts[step as number]?.length === 1 ? 0 : PIECED),
+      async piecesOf([step]: readonly number[]) {
+        asked.push(step as number);
+        return (layouts[step as number] ?? []).map(
+          (layout) => ({ layout: { ...LAYOUT, ...layout } }) as ChunkPiece,
+        );
+      },
     },
   } as unknown as PartChunkReader;
   const array: StoredArray = {

@@ -108,7 +108,7 @@ t.test(
     }
     t.equal(reader.reads, 3);
     t.equal(decoded.cache.byteLength, 3 * 80);
-    await makeChunk(plan, [0, 0], { ...reader, version: async () => "new" }, { decoded });
+    await makeChunk(plan, [0, 0], { ...reader, version: () => ({ token: "new" }) }, { decoded });
     t.equal(reader.reads, 6, "another version is another chunk");
   },
 );
@@ -170,7 +170,7 @@ t.test("a chunk that is absent from a shard has the version of the shard", async
   const fill = { served: null, item: null, absentIsServed: false };
   const stored = storedArray({ fill });
   const reader = await readerOf(stored, arrayBytes([10, 12], 4), ([row]) => row === 0);
-  const sharded = { ...reader, version: async () => "shard" };
+  const sharded = { ...reader, version: () => ({ token: "shard" }) };
   const kept = await makeChunk(createEncodingPlan(stored, {}).plan, [0, 0], sharded);
   t.match(kept, { status: "encoded", version: "shard" });
   const rechunked = await makeChunk(createEncodingPlan(stored, { chunkShape: [8, 5] }).plan, [0, 0], sharded);

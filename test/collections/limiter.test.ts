@@ -113,7 +113,7 @@ t.test("if too many jobs wait, the key with the most of them loses its newest", 
   t.same(jobs.refused.slice(1), ["a overloaded", "a overloaded", "b overloaded"]);
   t.equal(limiter.waiting, 4);
   await t.rejects(
-    createLimiter({ maxRunning: 0, maxPerKey: 1, maxWaiting: 0 }).run("a", () => 1),
+    createLimiter({ maxRunning: 0, maxPerKey: 1, maxWaiting: 0 }).run("a", async () => 1),
     {
       message: "expected at most 0 waiting jobs, received one more",
     },
@@ -154,12 +154,12 @@ t.test("a job that fails leaves its place", async (t) => {
   const fail = () => {
     throw new Error("no");
   };
-  await t.rejects(limiter.run("a", fail), { message: "no" });
+  t.throws(() => limiter.run("a", fail), { message: "no" });
   await t.rejects(
     limiter.run("a", async () => fail()),
     { message: "no" },
   );
-  t.equal(await limiter.run("a", () => 1), 1);
+  t.equal(await limiter.run("a", async () => 1), 1);
 });
 
 t.test("in any order of events, bounds hold and no job is lost", async (t) => {

@@ -136,13 +136,18 @@ t.test("a failure reaches all callers, and the next call tries again", async (t)
   t.equal(await flights.run("a", make), "yes");
 });
 
-t.test("a throw before the first await is a rejection, and is forgotten", async (t) => {
+t.test("a result that is there at once is returned, and a throw leaves no flight", async (t) => {
   const flights = createSingleFlight<string>();
-  await t.rejects(
-    flights.run("a", () => {
-      throw new Error("at once");
-    }),
-    { message: "at once" },
+  t.equal(
+    flights.run("a", () => "at once"),
+    "at once",
+  );
+  t.throws(
+    () =>
+      flights.run("a", () => {
+        throw new Error("no");
+      }),
+    { message: "no" },
   );
   t.equal(flights.size, 0);
 });
@@ -159,12 +164,12 @@ t.test("a flight is cancelled when all callers have gone, and the next call begi
   const flights = createSingleFlight<string>();
   const [first, second] = [new AbortController(), new AbortController()];
   const signals: AbortSignal[] = [];
-  const make = async (signal: AbortSignal) => {
+  const make = async ({ signal }: { readonly signal: AbortSignal }) => {
     signals.push(signal);
     await new Promise((resolve) => setImmediate(resolve));
     return `made ${signals.length}`;
   };
-  const results = [flights.run("a", make, first.signal), flights.run("a", make, second.signal)];
+  const results = [flights.run("a", make, first), flights.run("a", make, second)];
   first.abort();
   t.equal(signals[0]?.aborted, false);
   second.abort();

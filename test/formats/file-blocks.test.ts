@@ -14,9 +14,7 @@ function fileOf(byteLength: number, isLocal = false) {
   const file: VersionedFile = {
     ...{ name: "f", byteLength, version: { token: "v" } },
     local: isLocal ? { directory: "/", key: "f" } : undefined,
-    versionNow: () => undefined,
-    assertUnchanged: async () => undefined,
-    readNow: () => undefined,
+    check: () => ({ token: "v" }),
     async read(offset, length) {
       reads.push([offset, length]);
       if (fault !== undefined) throw fault;

@@ -2,8 +2,8 @@ import { mkdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { crc32c } from "../../src/codec/checksums.js";
-import { openChunkReader } from "../../src/open/chunk-reader.js";
 import type { ChunkSource, FileChunks, ShardChunks, ShardLevel } from "../../src/zarr/chunk-reader.js";
+import { openReader } from "../support/async-reader.js";
 import { makeDirectory, makeOld, writeFiles, zarray } from "../support/write-store.js";
 
 function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
@@ -20,11 +20,10 @@ function files(root: string, changes: Partial<FileChunks> = {}): FileChunks {
 t.test("a chunk comes with its bytes, length and version", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray, "v/1.2": "chunk", "v/1.3": "" });
-  const reader = openChunkReader(files(root));
+  const reader = openReader(files(root));
   const chunk = await reader.read([1, 2]);
   t.equal(Buffer.from(chunk?.bytes ?? []).toString(), "chunk");
   t.equal(chunk?.bytes.buffer.byteLength, 5, "the memory is the caller's alone");
-  t.same(await reader.measure([1, 2]), { byteLength: 5, version: chunk?.version });
   t.equal(await reader.version([1, 2]), chunk?.version);
   t.match(chunk?.version, /^[0-9a-z]+\.5$/);
   t.equal((await reader.read([1, 3]))?.bytes.byteLength, 0);
@@ -34,20 +33,19 @@ t.test("an absent chunk is undefined", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray, "v/0": "a file, not a directory" });
   for (const separator of [".", "/"] as const) {
-    const reader = openChunkReader(files(root, { keyEncoding: { name: "v2", separator } }));
+    const reader = openReader(files(root, { keyEncoding: { name: "v2", separator } }));
     t.equal(await reader.read([0, 7]), undefined);
     t.equal(await reader.version([0, 7]), undefined);
-    t.equal(await reader.measure([8, 7]), undefined);
   }
 });
 
 t.test("a store that is gone is a failure, not an absent chunk", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray, "v/0": "x" });
-  const reader = openChunkReader(files(root));
+  const reader = openReader(files(root));
   t.ok(await reader.read([0]));
   await rm(join(root, "v"), { recursive: true });
-  for (const ask of [reader.read, reader.version, reader.measure]) {
+  for (const ask of [reader.read, reader.version]) {
     await t.rejects(async () => void (await ask([0])), {
       code: "source-unreadable",
       message: /metadata of its array is no longer/,
@@ -59,8 +57,8 @@ t.test("anything but a file is a failure, and is not waited for", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray });
   await mkdir(join(root, "v/0"));
-  const reader = openChunkReader(files(root));
-  for (const ask of [reader.read, reader.version, reader.measure]) {
+  const reader = openReader(files(root));
+  for (const ask of [reader.read, reader.version]) {
     const error = await ask([0]).catch((error: Error) => error);
     t.match(error, { code: "source-unreadable", message: "'v/0' expected a file, found a directory" });
   }
@@ -76,10 +74,9 @@ t.test("links within the store are followed, others are refused by name", async 
   await symlink(join(root, "objects/nothing"), join(root, "v/2"));
   await symlink(join(outside, "dir"), join(root, "v/3"));
   await symlink("4", join(root, "v/4"));
-  const reader = openChunkReader(files(root));
+  const reader = openReader(files(root));
   t.equal(Buffer.from((await reader.read([0]))?.bytes ?? []).toString(), "inside");
-  t.equal((await reader.measure([0]))?.byteLength, 6);
-  const nested = openChunkReader(files(root, { keyEncoding: { name: "v2", separator: "/" } }));
+  const nested = openReader(files(root, { keyEncoding: { name: "v2", separator: "/" } }));
   const leaves = { code: "source-unreadable", message: /leaves the store/ };
   await t.rejects(reader.read([1]), {
     ...leaves,
@@ -100,20 +97,20 @@ t.test("a directory in one store is refused to another store whose link leads th
   await writeFiles(root, { "inner/.zgroup": "{}", "outside/0": "chunk" });
   await symlink(join(root, "outside"), join(root, "inner/v"));
   const directory = join(root, "inner/v");
-  const outer = openChunkReader(files(root, { directory, metadataFile: join(root, "inner/.zgroup") }));
-  const inner = openChunkReader(files(join(root, "inner"), { directory }));
+  const outer = openReader(files(root, { directory, metadataFile: join(root, "inner/.zgroup") }));
+  const inner = openReader(files(join(root, "inner"), { directory }));
   t.ok(await outer.version([0]));
   t.ok(await outer.read([0]));
   await t.rejects(inner.version([0]), { message: "'v/0' is reached by a link that leaves the store" });
   await t.rejects(inner.read([0]), { code: "source-unreadable", message: /leaves the store/ });
-  t.equal(inner.versionNow?.([0]), undefined);
+  t.equal(inner.versionNow([0]), undefined);
 });
 
 t.test("a rewrite changes the version, however quick it is", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray });
   const path = join(root, "v/0");
-  const reader = openChunkReader(files(root));
+  const reader = openReader(files(root));
   const versions = new Set<string | undefined>();
   for (let i = 0; i < 10; i++) {
     await writeFile(path, String(i));
@@ -138,7 +135,7 @@ t.test("a chunk that is read while it is rewritten has one whole state", async (
       await rename(`${path}.new`, path);
     }
   })();
-  const reader = openChunkReader(files(root));
+  const reader = openReader(files(root));
   for (let i = 0; i < 20; i++) {
     const bytes = (await reader.read([0]))?.bytes as Uint8Array;
     const value = bytes[0] as number;
@@ -199,7 +196,7 @@ t.test("inner chunks are found whether the index is at the start or end of their
           "v/c/0/0": writeShard(["a", "bb", null, "dddd"], layout),
           "v/c/1/2": writeShard(["e", "f", "ggg", ""], layout),
         });
-        const reader = openChunkReader(source);
+        const reader = openReader(source);
         const text = async (...coords: number[]) => {
           const chunk = await reader.read(coords);
           return chunk === undefined ? undefined : Buffer.from(chunk.bytes).toString();
@@ -211,8 +208,6 @@ t.test("inner chunks are found whether the index is at the start or end of their
         t.equal(await text(3, 4), "ggg");
         t.equal(await text(3, 5), "");
         t.equal(await text(9, 9), undefined);
-        t.same(await reader.measure([0, 1]), { byteLength: 2, version: await reader.version([0, 1]) });
-        t.equal(await reader.measure([1, 0]), undefined);
         t.equal(await reader.version([0, 0]), (await reader.read([1, 1]))?.version);
         t.equal(await reader.version([9, 9]), undefined);
       }
@@ -230,7 +225,7 @@ t.test("inner chunks of nested shards are found through every index", async (t) 
     "v/c/0/0": writeShard([first, writeShard(["e", "ff", "ggg", "h"], inner)], outer),
     "v/c/1/0": writeShard([null, first], outer),
   });
-  const reader = openChunkReader(source);
+  const reader = openReader(source);
   const expected = [
     ["a", "bb", "e", "ff"],
     [undefined, "dddd", "ggg", "h"],
@@ -240,7 +235,6 @@ t.test("inner chunks of nested shards are found through every index", async (t) 
   ];
   const read = async (coords: readonly number[]) => {
     const chunk = await reader.read(coords);
-    t.equal((await reader.measure(coords))?.byteLength, chunk?.bytes.length);
     return chunk && Buffer.from(chunk.bytes).toString();
   };
   for (const indexes of ["read", "cached"]) {
@@ -257,7 +251,7 @@ t.test("inner chunks of nested shards are found through every index", async (t) 
   await writeFiles(root, {
     "v/c/0/0": writeShard([null, writeShard([null, chunk], layouts[1]), null], layouts[0]),
   });
-  const deep = openChunkReader(shard(root, ...layouts));
+  const deep = openReader(shard(root, ...layouts));
   t.equal(Buffer.from((await deep.read([3, 2]))?.bytes ?? []).toString(), "c");
   t.equal(await deep.read([1, 2]), undefined);
   t.equal(await deep.read([3, 1]), undefined);
@@ -277,16 +271,15 @@ t.test("a damaged shard within a shard is corrupt, and the error names it", asyn
     "v/c/1/0": writeShard([outside, good, good, good]),
   });
   const corrupt = (message: string) => ({ code: "corrupt-chunk", message, details: { key: "c/0/0" } });
-  const reader = openChunkReader(shard(root, {}, {}));
+  const reader = openReader(shard(root, {}, {}));
   const expected = "expected at least the 68 bytes of its index, received";
   await t.rejects(reader.read([0, 0]), corrupt(`shard 'c/0/0', inner shard 0: ${expected} 0 bytes`));
-  await t.rejects(reader.measure([2, 0]), corrupt(`shard 'c/0/0', inner shard 2: ${expected} 67 bytes`));
   await t.rejects(reader.read([0, 2]), {
     code: "corrupt-chunk",
     message: /^shard 'c\/0\/0', inner shard 1: expected its index to have crc32c \d+, received \d+$/,
   });
   t.equal(Buffer.from((await reader.read([3, 3]))?.bytes ?? []).toString(), "dddd");
-  await t.rejects(openChunkReader(shard(root, {}, unchecked)).read([4, 0]), {
+  await t.rejects(openReader(shard(root, {}, unchecked)).read([4, 0]), {
     code: "corrupt-chunk",
     message:
       "shard 'c/1/0', inner shard 0: expected inner chunk 0 within its 71 bytes, received offset 71 and length 1",
@@ -301,7 +294,7 @@ t.test("a rewritten shard is read by its new index", async (t) => {
   const root = await makeDirectory(t);
   const source = shard(root);
   await writeFiles(root, { "v/c/0/0": writeShard(["a", "bb", null, "dddd"]) });
-  const reader = openChunkReader(source);
+  const reader = openReader(source);
   t.equal((await reader.read([0, 1]))?.bytes.length, 2);
   await writeFile(join(root, "v/c/0/0"), writeShard(["aaaa", "b", "c", null]));
   t.equal(Buffer.from((await reader.read([0, 1]))?.bytes ?? []).toString(), "b");
@@ -315,7 +308,7 @@ t.test(
     const layout = level({ indexChecksum: false });
     await writeFiles(root, { "v/c/0/0": writeShard(["a", "bb", "ccc", "dddd"], layout) });
     const first = async (corrected: Partial<ShardLevel>) => {
-      const chunk = await openChunkReader(shard(root, { ...layout, ...corrected })).read([0, 0]);
+      const chunk = await openReader(shard(root, { ...layout, ...corrected })).read([0, 0]);
       return Buffer.from(chunk?.bytes ?? []).toString();
     };
     t.equal(await first({ chunksPerShard: [1, 2] }), "ccc");
@@ -339,8 +332,8 @@ t.test("a chunk that is too long is refused before memory is allocated for it", 
     return new Uint8Array(byteLength);
   };
   const read = async (from: ChunkSource, coords: readonly number[], maxByteLength: number | undefined) =>
-    (await openChunkReader(from).read(coords, { allocate, maxByteLength }))?.bytes.length;
-  const version = await openChunkReader(files(root)).version([0]);
+    (await openReader(from).read(coords, { allocate, maxByteLength }))?.bytes.length;
+  const version = await openReader(files(root)).version([0]);
   await t.rejects(read(files(root), [0], 4), {
     code: "corrupt-chunk",
     message: "chunk '0': expected at most 4 stored bytes, received 5",
@@ -374,7 +367,7 @@ t.test("a damaged shard is corrupt, and the error says why", async (t) => {
     "v/c/2/0": outside,
     "v/c/3/0": empty,
   });
-  const reader = openChunkReader(source);
+  const reader = openReader(source);
   const corrupt = (message: RegExp) => ({ code: "corrupt-chunk", message });
   await t.rejects(
     reader.read([0, 0]),
@@ -384,7 +377,7 @@ t.test("a damaged shard is corrupt, and the error says why", async (t) => {
     reader.read([2, 0]),
     corrupt(/expected at least the 68 bytes of its index, received 20 bytes/),
   );
-  const other = openChunkReader(shard(root, unchecked));
+  const other = openReader(shard(root, unchecked));
   await t.rejects(
     other.read([4, 0]),
     corrupt(/inner chunk 0 within its 71 bytes, received offset 1000 and length 1/),
@@ -395,19 +388,18 @@ t.test("a damaged shard is corrupt, and the error says why", async (t) => {
 t.test("an array in memory is its one chunk, shared", async (t) => {
   const buffer = new SharedArrayBuffer(8);
   new Uint8Array(buffer).set([0, 1, 2, 3, 4, 5, 6, 7]);
-  const reader = openChunkReader({ kind: "memory", buffer, byteOffset: 2, byteLength: 4 });
+  const reader = openReader({ kind: "memory", buffer, byteOffset: 2, byteLength: 4 });
   const chunk = await reader.read([0, 0]);
   t.same([...(chunk?.bytes ?? [])], [2, 3, 4, 5]);
   t.equal(chunk?.bytes.buffer, buffer);
-  t.equal((await reader.measure([0]))?.byteLength, 4);
   t.equal(await reader.version([0]), chunk?.version);
 });
 
 t.test("files that are not modified have the same version", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "v/.zarray": zarray, "v/0": "x" });
-  const first = await openChunkReader(files(root)).version([0]);
-  t.equal(await openChunkReader(files(root)).version([0]), first);
+  const first = await openReader(files(root)).version([0]);
+  t.equal(await openReader(files(root)).version([0]), first);
   const { mtimeNs, size } = await stat(join(root, "v/0"), { bigint: true });
   t.equal(first, `${mtimeNs.toString(36)}.${size.toString(36)}`);
 });

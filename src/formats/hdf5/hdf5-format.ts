@@ -1,7 +1,7 @@
 import { decodeSteps } from "../../codec/run-steps.js";
 import { isDamage, ZpublishError } from "../../errors.js";
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
-import { mapInLots } from "../../event-loop/map-in-lots.js";
+import { mapInLots } from "../../event-loop/maybe-promise.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import { elementCount, gridShapeOf } from "../../model/data-tree.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";

@@ -224,7 +224,7 @@ async function readChunks(
   for (const coords of chunksToRead(grid)) {
     const key = coords.join(".");
     try {
-      const isPassed = plan.kind === "passthrough" && (reader.variantOf?.(coords) ?? 0) === 0;
+      const isPassed = plan.kind === "passthrough" && (reader.places?.variantOf(coords) ?? 0) === 0;
       const made = isPassed
         ? await reader.read(coords, { maxByteLength: MAX_DECODED_BYTES })
         : await makeChunk(plan, coords, reader);

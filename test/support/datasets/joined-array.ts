@@ -111,22 +111,28 @@ function joinedReader(parts: readonly TestPart[], { stored, axis }: JoinedFields
       return place === coords[at]! * chunkShape[at]! && piece.begin[at]! <= place && piece.end[at]! >= end;
     });
     const isPassed = isAligned && JSON.stringify(isEqual) === JSON.stringify(wanted);
-    return isPassed && (piece.reader.variantOf?.(piece.coords) ?? 0) === 0 ? piece : undefined;
+    return isPassed && (piece.reader.places?.variantOf(piece.coords) ?? 0) === 0 ? piece : undefined;
   }
 
   const reader: PartChunkReader = {
-    variantOf: (coords) => (passed(coords) === undefined ? PIECED : 0),
+    parts: {
+      variantOf: (coords) => (passed(coords) === undefined ? PIECED : 0),
+      piecesOf: async (coords) => piecesOf(coords),
+    },
     async version(coords) {
       const whole = passed(coords);
       if (whole !== undefined) {
-        const version = await whole.reader.version(whole.coords);
-        return version && versionOfPassed(whole, version);
+        const { token } = await whole.reader.version(whole.coords);
+        return { token: token && versionOfPassed(whole, token) };
       }
       const pieces = piecesOf(coords);
-      return versionOfPieces(
-        pieces,
-        await Promise.all(pieces.map((piece) => piece.reader.version(piece.coords))),
-      );
+      const found = await Promise.all(pieces.map((piece) => piece.reader.version(piece.coords)));
+      return {
+        token: versionOfPieces(
+          pieces,
+          found.map(({ token }) => token),
+        ),
+      };
     },
     async read(coords, options) {
       const whole = passed(coords);
@@ -134,8 +140,6 @@ function joinedReader(parts: readonly TestPart[], { stored, axis }: JoinedFields
       const found = await whole.reader.read(whole.coords, options);
       return found && { ...found, version: versionOfPassed(whole, found.version) };
     },
-    measure: async () => undefined,
-    piecesOf: async (coords) => piecesOf(coords),
   };
   return reader;
 }
@@ -185,15 +189,16 @@ export async function writeFileOfChunks(
   await makeOld(path);
   const files = createFileStore(directory);
   const version = (await files.stat(key))?.version.token ?? "";
-  const versionOf = async (coords: readonly number[]) =>
-    places.has(coords.join(".")) ? (await files.stat(key))?.version.token : undefined;
+  const has = (coords: readonly number[]) => places.has(coords.join("."));
   return {
-    version: versionOf,
-    has: (coords) => places.has(coords.join(".")),
-    variantOf: (coords) => places.get(coords.join("."))?.variant ?? 0,
-    placeOf(coords) {
-      const place = places.get(coords.join("."));
-      return place && { ...place, version };
+    version: async (coords) => ({ token: has(coords) ? (await files.stat(key))?.version.token : undefined }),
+    places: {
+      has,
+      variantOf: (coords) => places.get(coords.join("."))?.variant ?? 0,
+      placeOf(coords) {
+        const place = places.get(coords.join("."));
+        return place && { ...place, version };
+      },
     },
     async read(coords) {
       const place = places.get(coords.join("."));
@@ -201,6 +206,5 @@ export async function writeFileOfChunks(
       const found = range && (await files.read(key, { range, version: { token: version } }));
       return found && { bytes: found.bytes, version, variant: place?.variant ?? 0 };
     },
-    measure: async () => undefined,
   };
 }

@@ -57,16 +57,13 @@ export async function readerOf(
   }
   const reader = {
     reads: 0,
-    version: async (coords: readonly number[]) =>
-      chunks.has(coords.join(".")) ? `s${coords.join(".")}` : undefined,
+    version: (coords: readonly number[]) => ({
+      token: chunks.has(coords.join(".")) ? `s${coords.join(".")}` : undefined,
+    }),
     async read(coords: readonly number[]) {
       reader.reads++;
       const chunk = chunks.get(coords.join("."));
       return chunk && { bytes: chunk.slice(), version: `s${coords.join(".")}` };
-    },
-    async measure(coords: readonly number[]) {
-      const chunk = chunks.get(coords.join("."));
-      return chunk && { byteLength: chunk.length, version: `s${coords.join(".")}` };
     },
   };
   return reader;
@@ -84,8 +81,8 @@ export async function mixedReaderOf(
   const variantOf = (coords: readonly number[]) =>
     coords.reduce((sum, index, axis) => sum + index * (axis + 1), 0) % readers.length;
   return {
-    ...reader,
-    variantOf,
+    version: reader.version,
+    places: { has: () => true, variantOf, placeOf: undefined },
     async read(coords) {
       const variant = variantOf(coords);
       const found = (await reader.read(coords)) && (await readers[variant]?.read(coords));

@@ -3,6 +3,7 @@ import { ZpublishError } from "../../../src/errors.js";
 import { openChunkReader } from "../../../src/open/chunk-reader.js";
 import type { Source, StoredTree } from "../../../src/zarr/stored-tree.js";
 import { createObjectSource, type ObjectSourceOptions } from "../../../src/zarr-store/zarr-source.js";
+import { openReader } from "../../support/async-reader.js";
 import { createMemoryStore, type MemoryStore } from "../../support/memory-store.js";
 import { v3Array, v3Group, zarray, zgroup } from "../../support/write-store.js";
 
@@ -325,17 +326,12 @@ t.test("a chunk is absent while its array's metadata exists, and a failure else"
   ] as const) {
     const store = openStore(documents);
     const tree = await open(store).readTree();
-    const reader = openChunkReader(tree.groups[0]!.arrays[0]!.chunks);
+    const reader = openReader(tree.groups[0]!.arrays[0]!.chunks);
     store.remove(chunk);
     t.equal(await reader.version([0]), undefined);
     t.equal(await reader.read([0]), undefined);
-    t.equal(await reader.measure([0]), undefined);
     store.remove(document);
-    const asks: (() => Promise<unknown>)[] = [
-      () => reader.version([0]),
-      () => reader.read([0]),
-      () => reader.measure([0]),
-    ];
+    const asks: (() => Promise<unknown>)[] = [() => reader.version([0]), () => reader.read([0])];
     for (const ask of asks)
       await t.rejects(ask(), { code: "source-unreadable", message: /the metadata of its array/ }, document);
     store.failWith(FAILURE);
@@ -346,7 +342,7 @@ t.test("a chunk is absent while its array's metadata exists, and a failure else"
 t.test("a part of a chunk that changed is read in its new version", async (t) => {
   const store = openStore(V2);
   const source = open(store, { freshness: { seconds: 3_600 } });
-  const reader = openChunkReader((await source.readTree()).groups[0]!.arrays[0]!.chunks);
+  const reader = openReader((await source.readTree()).groups[0]!.arrays[0]!.chunks);
   const part = (byteLength: number) => ({ start: byteLength - 1, byteLength: 1 });
   const read = async () => Buffer.from((await reader.read([0], { part }))?.bytes ?? []).toString();
   t.equal(await read(), "b");
