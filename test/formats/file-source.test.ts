@@ -328,14 +328,3 @@ t.test(
     t.same(tree.warnings, [`'right#': many clients cannot ask for a name with "#"`]);
   },
 );
-
-t.test("many chunks are read in turns with the event loop", async (t) => {
-  const { directory } = await writePlain(t);
-  const reader = readersOf(await openPlain(directory).readTree())("sparse");
-  let turns = 0;
-  const turn = setInterval(() => turns++, 1);
-  t.teardown(() => clearInterval(turn));
-  const began = performance.now();
-  while (turns <= 5 && performance.now() - began < 20_000) await reader.read([3]);
-  t.ok(turns > 5, `${turns} turns`);
-});
