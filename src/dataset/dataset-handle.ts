@@ -15,12 +15,14 @@ import { snapshotSteps } from "./snapshot.js";
 const HELD_RETRY_MS = 1_000;
 /** Time until a dataset that could not be opened is tried again. Requests in between get the same error. */
 const FAILED_RETRY_MS = 1_000;
+/** Refreshes in a row that must find something unreadable before it is withdrawn. */
+const REFUSALS_BEFORE_WITHDRAWAL = 3;
 
 /** A configured dataset. Programs that use the library may give its source, open already. */
 export type GivenDataset = DatasetConfig & { readonly source?: Source };
 
 /** Options that all datasets of a configuration share. */
-export interface DatasetHandleOptions extends OverviewOptions {
+interface DatasetHandleOptions extends OverviewOptions {
   readonly cacheControl: string;
   readonly log: Log;
   /** Called when a snapshot replaces another, so that references to the old one can be dropped. */
@@ -39,7 +41,6 @@ export interface DatasetHandle {
   check(): Promise<void>;
   /**
    * Opens the dataset unless it is open. Concurrent calls share one opening.
-   * @param progress Called with the number of arrays read so far.
    * @throws ZpublishError `invalid-metadata`, `source-unreadable` or `invalid-config`
    */
   open(progress?: (arraysRead: number) => void): Promise<void>;
@@ -56,10 +57,7 @@ export interface DatasetHandle {
   close(): Promise<void>;
 }
 
-/**
- * Creates the handle of a dataset.
- * @param source Closed with the dataset.
- */
+/** Creates the handle of a dataset. @param source Closed with the dataset. */
 export function createDatasetHandle(
   config: GivenDataset,
   source: Source,
@@ -68,7 +66,10 @@ export function createDatasetHandle(
 ): DatasetHandle {
   const { id } = config;
   const cacheControl = config.cacheControl ?? cacheControlDefault;
-  let dataset: OpenDataset | undefined;
+  const options = { maxChunkBytes, openLevelReader };
+  let fingerprint: string | undefined;
+  /** Refreshes in a row that found something unreadable. */
+  let refusals = 0;
   /** The one opening; undefined again a moment after it failed. */
   let opening: Promise<void> | undefined;
   let retry: NodeJS.Timeout | undefined;
@@ -78,32 +79,50 @@ export function createDatasetHandle(
 
   async function openNow(progress?: (arraysRead: number) => void): Promise<void> {
     try {
-      const options = { maxChunkBytes, openLevelReader };
-      dataset = await openDataset(config, source, cacheControl, progress, options);
-      handle.snapshot = dataset.snapshot;
+      const tree = await source.readTree(progress);
+      ({ fingerprint } = tree);
+      handle.snapshot = await runCooperatively(snapshotSteps(config, tree, cacheControl, options));
     } catch (error) {
       setTimeout(() => {
         opening = undefined;
       }, FAILED_RETRY_MS).unref();
       throw error;
     }
-    const files = filesOf(dataset.snapshot);
+    const files = filesOf(handle.snapshot);
     if (files !== undefined) log.info({ dataset: id, ...files }, "files joined");
-    logFindings(dataset, log);
+    logFindings(handle.snapshot, log);
   }
 
-  const refreshNow = joined(async (open: OpenDataset) => {
+  /**
+   * Reads the source's metadata if they changed. Writers do not write metadata in one step: if an array or group that was served cannot
+   * be understood now, the state before is still served until three refreshes in a row find the same.
+   * @returns Undefined if the state before is still served.
+   */
+  async function readAgain(before: DatasetSnapshot): Promise<DatasetSnapshot | undefined> {
+    if ((await source.fingerprint()) === fingerprint) return undefined;
+    const tree = await source.readTree();
+    const next = await runCooperatively(snapshotSteps(config, tree, cacheControl, { before, ...options }));
+    const isHalfWritten = next.refused.some(
+      ({ path }) => before.arrays.has(path) || before.tree.groups.has(`/${path}`),
+    );
+    if (isHalfWritten && ++refusals < REFUSALS_BEFORE_WITHDRAWAL) {
+      if (!closed) retry = setTimeout(refresh, HELD_RETRY_MS).unref();
+      return undefined;
+    }
+    refusals = 0;
+    ({ fingerprint } = tree);
+    return isChanged(next, before) ? next : undefined;
+  }
+
+  const refreshNow = joined(async (before: DatasetSnapshot) => {
     try {
-      const before = open.snapshot;
-      const result = await open.refresh();
-      handle.snapshot = open.snapshot;
-      if (open.snapshot !== before) onChange?.();
-      if (result === "changed") {
-        const { revision } = open.snapshot;
-        log.info({ dataset: id, revision, ...filesOf(open.snapshot) }, "dataset refreshed");
-        logFindings(open, log, before);
+      const next = await readAgain(before);
+      if (next !== undefined) {
+        handle.snapshot = next;
+        onChange?.();
+        log.info({ dataset: id, revision: next.revision, ...filesOf(next) }, "dataset refreshed");
+        logFindings(next, log, before);
       }
-      if (result === "held" && !closed) retry = setTimeout(refresh, HELD_RETRY_MS).unref();
       if (logged !== undefined) log.info({ dataset: id }, "dataset can be refreshed again");
       logged = undefined;
     } catch (error) {
@@ -115,8 +134,7 @@ export function createDatasetHandle(
   });
 
   async function refresh(): Promise<void> {
-    if (dataset === undefined || closed) return;
-    await refreshNow(dataset);
+    if (handle.snapshot !== undefined && !closed) await refreshNow(handle.snapshot);
   }
 
   function open(progress?: (arraysRead: number) => void): Promise<void> {
@@ -167,91 +185,25 @@ function filesOf({ join }: DatasetSnapshot) {
 }
 
 /** Logs what cannot be served, and warnings; after a refresh only those that the state before had not. */
-function logFindings(dataset: OpenDataset, log: Log, before?: DatasetSnapshot): void {
-  const { refused, warnings } = dataset.snapshot;
+function logFindings({ id, refused, warnings }: DatasetSnapshot, log: Log, before?: DatasetSnapshot): void {
   const known = new Set(before?.warnings);
   for (const { path, reason } of before?.refused ?? []) known.add(`${path}\n${reason}`);
   for (const { path, reason } of refused) {
-    if (!known.has(`${path}\n${reason}`)) log.warn({ dataset: dataset.id, path, reason }, "refused");
+    if (!known.has(`${path}\n${reason}`)) log.warn({ dataset: id, path, reason }, "refused");
   }
   for (const warning of warnings) {
-    if (!known.has(warning)) log.warn({ dataset: dataset.id }, warning);
+    if (!known.has(warning)) log.warn({ dataset: id }, warning);
   }
 }
 
-/** Refreshes in a row that must find something unreadable before it is withdrawn; see {@link OpenDataset.refresh}. */
-const REFUSALS_BEFORE_WITHDRAWAL = 3;
-
-/**
- * Result of a refresh. `held` means that something that was served cannot be understood. The state before is still served
- * then, and the caller should refresh again soon.
- */
-type RefreshResult = "unchanged" | "changed" | "held";
-
-/** A dataset whose source is open, and its current state. */
-interface OpenDataset {
-  readonly id: string;
-  /** Changes in one step, from one complete state to the next. */
-  readonly snapshot: DatasetSnapshot;
-  /**
-   * Reads the source's metadata if they changed, and makes a new snapshot of them. Returns `unchanged` if arrays,
-   * attributes, refusals and warnings are the same.
-   *
-   * Writers do not write metadata in one step: an array or group that was served and cannot be understood now is most
-   * likely half written. The state before is still served until three refreshes in a row find the same.
-   * @throws ZpublishError if the source cannot be read; the state before is still served.
-   */
-  refresh(): Promise<RefreshResult>;
-  close(): Promise<void>;
-}
-
-/**
- * Reads a source and makes the first snapshot of it.
- * @param cacheControl Default of the configuration's.
- * @param progress Called with the number of arrays read so far.
- * @throws ZpublishError `invalid-metadata`, `source-unreadable` or `invalid-config`.
- */
-export async function openDataset(
-  config: DatasetConfig,
-  source: Source,
-  cacheControl: string,
-  progress?: (arraysRead: number) => void,
-  options: OverviewOptions = {},
-): Promise<OpenDataset> {
-  const first = await source.readTree(progress);
-  let { fingerprint } = first;
-  let refusals = 0;
-
-  const dataset = {
-    id: config.id,
-    snapshot: await runCooperatively(snapshotSteps(config, first, cacheControl, options)),
-    async refresh(): Promise<RefreshResult> {
-      const { snapshot } = dataset;
-      const current = await source.fingerprint();
-      if (current === fingerprint) return "unchanged";
-      const tree = await source.readTree();
-      const next = await runCooperatively(
-        snapshotSteps(config, tree, cacheControl, { before: snapshot, ...options }),
-      );
-      const isHalfWritten = next.refused.some(
-        ({ path }) => snapshot.arrays.has(path) || snapshot.tree.groups.has(`/${path}`),
-      );
-      if (isHalfWritten && ++refusals < REFUSALS_BEFORE_WITHDRAWAL) return "held";
-      refusals = 0;
-      fingerprint = tree.fingerprint;
-      const changed =
-        next.revision !== snapshot.revision ||
-        next.identity !== snapshot.identity ||
-        hasOtherParts(next, snapshot) ||
-        !isDeepStrictEqual([next.refused, next.warnings], [snapshot.refused, snapshot.warnings]);
-      // Documents that were made for a snapshot stay valid with it.
-      if (!changed) return "unchanged";
-      dataset.snapshot = next;
-      return "changed";
-    },
-    close: () => source.close(),
-  };
-  return dataset;
+/** Tells whether snapshots differ. Documents that were made for one stay valid with it. */
+function isChanged(next: DatasetSnapshot, before: DatasetSnapshot): boolean {
+  return (
+    next.revision !== before.revision ||
+    next.identity !== before.identity ||
+    hasOtherParts(next, before) ||
+    !isDeepStrictEqual([next.refused, next.warnings], [before.refused, before.warnings])
+  );
 }
 
 /**
@@ -269,7 +221,6 @@ const OPEN_TIMEOUT_MS = 120_000;
 
 /**
  * Opens a dataset, within the time that a request may wait for it.
- * @param work Gets a signal that aborts when it is too late.
  * @throws ZpublishError `source-unreadable` if it takes too long; what `work` throws.
  */
 export async function openInTime<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {

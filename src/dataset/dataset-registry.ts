@@ -4,7 +4,7 @@ import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { DatasetSnapshot, Datasets } from "./dataset.js";
 import { errorOfDataset, openInTime } from "./dataset-handle.js";
-import { handleOptionsOf, type OpenOptions, openAtStart } from "./open-at-start.js";
+import { createOpener, type OpenOptions, openAtStart } from "./open-at-start.js";
 import { createProvidedDatasets, type ProvidedDatasets } from "./providers/provided-datasets.js";
 import {
   createAllIds,
@@ -34,9 +34,7 @@ export interface DatasetRegistry extends Datasets {
    * @throws ZpublishError if it cannot be opened; `not-found` if it turns out that no provider has it.
    */
   ready(id: string, staleIdentity?: string): Promise<void> | undefined;
-  /**
-   * Refreshes every open dataset once; joins a refresh that is under way. Failures are logged, never thrown.
-   */
+  /** Refreshes every open dataset once; joins a refresh that is under way. Failures are logged, never thrown. */
   refresh(): Promise<void>;
   /**
    * Returns the slot of a configuration, for another registry to take over; undefined if there is none.
@@ -104,7 +102,7 @@ async function createRegistry(
   handles: readonly ProviderHandle[],
   { former: _former, ...options }: RegistryOptions,
 ): Promise<DatasetRegistry> {
-  const { scheduler, cacheControl, log, openSource, onChange } = options;
+  const { scheduler, cacheControl, log, onChange } = options;
   const slots = new Map(opened.map((slot) => [slot.dataset.id, slot]));
   const provided = createProvidedDatasets({
     handles,
@@ -112,11 +110,10 @@ async function createRegistry(
     scheduler,
     maxOpen: options.maxOpenDatasets ?? Number.POSITIVE_INFINITY,
     log,
-    openSource,
-    optionsOf: (config) => handleOptionsOf(config, options),
+    openHandle: createOpener(options),
     onClose: () => onChange?.(),
   });
-  const listed = createAllIds([...slots.keys()], handles, log, () => provided.dropUnlisted());
+  const listed = createAllIds([...slots.keys()], handles, () => provided.dropUnlisted());
   await listed.settled();
 
   const { ready, get, refreshBeforeNotFound } = createPreparation(slots, provided, scheduler);

@@ -84,9 +84,7 @@ export interface OverviewLevels {
   readonly metadata: "geo" | "ome";
 }
 
-/**
- * The datasets of a server, as plugins see them. Not all need be open: that of a route is when its handler is called (`Route.dataset`).
- */
+/** The datasets of a server, as plugins see them. Not all need be open: that of a route is when its handler is called (`Route.dataset`). */
 export interface Datasets {
   /** Ids of all datasets: those configured, in order, then all others, sorted. The same array while nothing has changed; it is not to be changed. */
   ids(): readonly string[];
@@ -154,11 +152,7 @@ export function datasetPathOf({ single }: { readonly single: boolean }): Dataset
   return single ? oneDataset : severalDatasets;
 }
 
-/**
- * Makes what is served of an array that is planned.
- * @param dims Dimension names.
- * @param isAsked Whether the operator asks for another encoding than the stored one.
- */
+/** Makes what is served of an array that is planned. @param isAsked Whether the operator asks for another encoding than the stored one. */
 export function createServedArray(
   stored: StoredArray,
   planned: PlannedArray,

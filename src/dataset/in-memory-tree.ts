@@ -158,9 +158,7 @@ export interface ServableTree extends DataTree {
 
 /** Options of {@link createDataTree}. */
 export interface CreateDataTreeOptions {
-  /**
-   * Version of the data, for ETags and cache keys. Default: a hash of all values, which takes about a second per GB.
-   */
+  /** Version of the data, for ETags and cache keys. Default: a hash of all values, which takes about a second per GB. */
   readonly revision?: string;
 }
 

@@ -6,7 +6,6 @@ import type { Source } from "../zarr/stored-tree.js";
 import {
   createDatasetHandle,
   type DatasetHandle,
-  type DatasetHandleOptions,
   errorOfDataset,
   type GivenDataset,
 } from "./dataset-handle.js";
@@ -56,7 +55,8 @@ export interface OpenOptions extends Omit<OverviewOptions, "openLevelReader"> {
  */
 export async function openAtStart(configs: readonly DatasetConfig[], options: OpenOptions): Promise<Slot[]> {
   assertUniqueIds(configs);
-  const { log, openSource, progress, skipInvalid, takeOver } = options;
+  const { log, progress, skipInvalid, takeOver } = options;
+  const openHandle = createOpener(options);
   const total = configs.length;
   const slots = configs.map(takeOver);
   const failures: (unknown | undefined)[] = [];
@@ -66,7 +66,7 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
     const { id } = config;
     let dataset: DatasetHandle | undefined;
     try {
-      dataset = createDatasetHandle(config, await openSource(config), handleOptionsOf(config, options));
+      dataset = await openHandle(config);
       slots[index] = createSlot(dataset);
       const isRead = index < MAX_READ_AT_START || namesParts(config);
       if (isRead) await dataset.open((arrays) => progress?.({ opened, total, id, arrays }));
@@ -95,12 +95,20 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
   return slots.filter((slot) => slot !== undefined);
 }
 
-/** Returns the options of one dataset. */
-export function handleOptionsOf(
-  config: GivenDataset,
-  { cacheControl, log, onChange, maxChunkBytes, levelReaderOf }: Omit<OpenOptions, "takeOver">,
-): DatasetHandleOptions {
-  return { cacheControl, log, onChange, maxChunkBytes, openLevelReader: levelReaderOf?.(config) };
+/** Creates what opens the source of a dataset, and makes its handle. */
+export function createOpener(
+  options: Omit<OpenOptions, "takeOver">,
+): (config: GivenDataset) => Promise<DatasetHandle> {
+  // By name, so that what is returned does not retain the others.
+  const { cacheControl, log, onChange, maxChunkBytes, levelReaderOf, openSource } = options;
+  return async (config) =>
+    createDatasetHandle(config, config.source ?? (await openSource(config)), {
+      cacheControl,
+      log,
+      onChange,
+      maxChunkBytes,
+      openLevelReader: levelReaderOf?.(config),
+    });
 }
 
 /** Tells whether a configuration names arrays or dimensions, which can be checked only against the whole dataset. */

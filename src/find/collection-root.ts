@@ -30,7 +30,6 @@ export function createFileFinder(options: FileFinderOptions): FileFinder {
 /**
  * Tells if a location is a folder of files and stores, and no store or file itself. It takes some calls to the file system, or some
  * requests to a bucket. False for web servers, which list nothing, and for what does not exist.
- * @param location Absolute path, or a URL.
  * @throws ZpublishError `source-unreadable`, `invalid-config`; what the file system throws, NoAnswerError
  */
 export async function isCollectionRoot(

@@ -241,11 +241,7 @@ async function versionOf(
   return found?.isFile() ? recordOfStats(found) : undefined;
 }
 
-/**
- * Lists a folder, and follows the links in it.
- * @param isQuick Whether the folder is on the device of the root.
- * @throws what the file system throws, NoAnswerError
- */
+/** Lists a folder, and follows the links in it. @throws what the file system throws, NoAnswerError */
 async function listFolder(look: Look, folder: Folder, isQuick: boolean): Promise<BranchContent<Folder>> {
   const { calls, filter } = look;
   const directory = look.locate(folder.path);
@@ -314,7 +310,6 @@ function mayBeDirectory({ takesStore, entersFolder }: PathFilter, path: string):
  * Reads the entries of a directory in lots.
  * @param isQuick Whether it is on a local file system. Otherwise all entries are read at once: if a file system does not tell what is a
  * directory, `fs.Dir` finds out by calls that the event loop waits for, and `readdir` by others.
- * @param work Receives a lot and tells if the next is to be read.
  * @throws what the file system throws, NoAnswerError, what `work` throws
  */
 async function readFolder(

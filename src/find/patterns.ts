@@ -10,7 +10,6 @@ const MAX_RANGE = 10_000;
 /**
  * Compiles a pattern of paths: `*` and `?` stand for characters of a name, `**` for any number of folders, `[a-z]` and `[!a-z]` for one
  * character, `{a,b}` for texts and `{01..12}` for numbers. A backslash takes the meaning from the next character. All others are literal.
- * @param dot Whether names with a leading dot match, too. Default: only if the pattern has the dot.
  * @throws ZpublishError `invalid-config`
  */
 export function compileGlob(pattern: string, dot = false): (path: string) => boolean {

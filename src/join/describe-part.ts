@@ -35,9 +35,8 @@ export interface PartArray {
   /** Names of its axes. */
   readonly dims: readonly string[];
   /**
-   * Items in C order, in the stored type and byte order, of an array that is a coordinate: scalars, and 1-D arrays along the joined
-   * dimension or of the name of their dimension. Items of a variable-length type are as vlen-utf8 writes them in one chunk: their number
-   * and, before each, its length, as little-endian uint32. Undefined for all others, whose values are not compared.
+   * Items in C order, in the stored type and byte order, of scalars and coordinates; variable-length ones as vlen-utf8 writes one chunk.
+   * Undefined for other arrays, whose values are not compared.
    */
   readonly values?: Uint8Array;
 }
@@ -74,8 +73,6 @@ export function sortedByName<T extends { readonly name: string }>(items: Iterabl
 /**
  * Describes a part, and reads the values of its coordinates. A coordinate that is too long, or that cannot be decoded, has no values,
  * unless it is that of the joined dimension, which has to be read.
- * @param name As in `PartDescription`.
- * @param dimension The joined dimension, if parts have it.
  * @throws ZpublishError `unsupported` if that of the joined dimension cannot be read; the error of a failed read
  */
 export async function describePart(

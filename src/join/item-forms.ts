@@ -193,8 +193,6 @@ const OF_PACKING: ReadonlySet<string> = new Set([
 /**
  * Settles the type of items that are stored in several forms, as xarray decodes and concatenates them. If only the byte order differs, the
  * heaviest form stays. If packing differs, or an integer meets a float, all become floats.
- * @param forms That of the first part first. Their units are the same.
- * @param heaviest Index of the form that most steps have.
  * @throws ZpublishError `invalid-metadata`, naming two parts, if items are no numbers, or integers of different types
  */
 export function joinForms(forms: readonly PartForm[], heaviest: number): JoinedForm {

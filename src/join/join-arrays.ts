@@ -62,10 +62,7 @@ interface JoinedColumn {
   readonly bounds?: string | undefined;
 }
 
-/**
- * Joins the arrays of one path.
- * @throws ZpublishError `invalid-metadata`, `unsupported`, naming two parts, if they cannot be one array
- */
+/** Joins the arrays of one path. @throws ZpublishError `invalid-metadata`, `unsupported`, naming two parts, if they cannot be one array */
 export function joinColumn(
   column: PartColumn,
   parts: readonly PartDescription[],
@@ -275,12 +272,10 @@ interface JoinedGrid {
 }
 
 /**
- * Chooses the grid of a joined array.
- *
- * Chunk shape along the other axes, axis order and codecs are those that most steps have, among the arrays whose items are not converted.
+ * Chooses the grid of a joined array. Chunk shape along the other axes, axis order and codecs are those that most steps have, among the
+ * arrays whose items are not converted.
  * The chunk length along the joined axis is the one that most steps of these have. For an array that is shorter than its only chunk, it
  * is the length of the array: that chunk decodes to more than the array has, and cannot be passed through.
- * @param isPlain Tells whether items of an array stay as they are.
  */
 function joinGrid(
   { stored, weights }: PartArrays,

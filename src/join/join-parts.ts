@@ -47,16 +47,8 @@ interface JoinOptions {
 }
 
 /**
- * Joins parts into one tree, as xarray's `open_mfdataset` reads it.
- *
- * `concat` is `combine="by_coords", data_vars="minimal", coords="minimal", compat="override", join="exact"`, in each group. Arrays without
- * the dimension are those of the first part that has them. Without a coordinate, parts are in natural order of their names.
- *
- * `stack` is `combine="nested", data_vars="all", coords="different"`: every data variable gets the new dimension. Coordinates and scalars
- * get it only if their values differ; coordinates of several dimensions, bounds and grid mappings are those of the first part. A scalar
- * of the dimension's name becomes its coordinate if none is given.
- *
- * Parts without steps are compared with none. An array whose parts differ is refused, and the others are served.
+ * Joins parts into one tree, as xarray's `open_mfdataset` reads it (README). An array whose parts differ is refused, and the others are
+ * served.
  * @throws ZpublishError `invalid-metadata`, naming two parts and what differs, if they cannot be one dataset
  */
 export function joinParts(parts: readonly PartDescription[], options: JoinOptions): JoinedTree {
@@ -132,7 +124,6 @@ function refusedByParts(parts: readonly PartDescription[], { columns, groups }: 
 /**
  * Compares lengths of dimensions, and values of their coordinates, as xarray's `join="exact"` does. Those of the joined dimension may
  * differ.
- * @param present The parts to compare: those that have steps, in order.
  * @throws ZpublishError `invalid-metadata`, naming two parts and what each has
  */
 function* compareParts(
@@ -332,7 +323,6 @@ function coordinateColumn(
 /**
  * Tells whether an array gets the new dimension of a stack. Coordinates and scalars whose values are equal do not, nor do other arrays
  * that `coordinates`, `bounds` or `grid_mapping` name and whose values are not known.
- * @param related Names of arrays that belong to others; see {@link relatedNames}.
  */
 function isStacked(column: PartColumn, present: readonly number[], related: ReadonlySet<string>): boolean {
   const arrays = present.map((part) => column.arrays[part]);

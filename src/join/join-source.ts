@@ -54,10 +54,8 @@ interface JoinSourceOptions {
 }
 
 /**
- * Creates the source of several files that are one dataset.
- *
- * All files have to fit when they are first read: what cannot be one dataset is refused. A file that cannot be opened is left out with a
- * warning; so is a file that comes later and does not fit. Descriptions that are kept tell which files were one dataset before a restart.
+ * Creates the source of several files that are one dataset. All files have to fit when they are first read. A file that cannot be opened is
+ * left out with a warning; so is a file that comes later and does not fit.
  */
 export function createJoinSource(options: JoinSourceOptions): Source {
   const { location, finder, join, openPart } = options;
@@ -113,7 +111,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
       return latest.tree;
     }
     if (listed.former.length + listed.others.length === 0) throw nothingToJoin(listed);
-    const fitting = await fitParts(listed.former, listed.others, joinOf, latest && pathsOf(latest.tree));
+    const fitting = await fitParts(listed.former, listed.others, joinOf);
     const { parts, tree: joined } = fitting;
     list.use(parts);
     const tree: StoredTree = Object.freeze({
@@ -147,10 +145,6 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     fingerprint: () => oneAtATime(() => withinLocation(location, () => list.fingerprint())),
     close: () => descriptions.close(),
   };
-}
-
-function pathsOf({ groups }: StoredTree): ReadonlySet<string> {
-  return new Set(groups.flatMap(({ arrays }) => arrays.map(({ path }) => path)));
 }
 
 /** Names a file that is left out. A problem without a name is about several, or about the folder of all. */
@@ -201,29 +195,26 @@ interface FittingParts {
 
 /**
  * Joins as many parts as possible. One file that comes later cannot take away an array that is served.
- * @param former Parts that were one dataset before. If there are none, all parts have to fit.
- * @param others Parts that are left out if they do not fit to those.
- * @param served Paths of the arrays that are served; undefined after a restart.
  * @throws ZpublishError `invalid-metadata` if the former ones, or all, cannot be one dataset
  */
 async function fitParts(
   former: readonly KnownPart[],
   others: readonly KnownPart[],
   join: Join,
-  served: ReadonlySet<string> | undefined,
 ): Promise<FittingParts> {
   const left: { name: string; reason: string }[] = [];
   let parts = former;
   let tree: JoinedTree | undefined;
   const isGrowing = former.length > 0 && others.length > 0;
-  const kept = served ?? (isGrowing ? joinedPathsOf(await runCooperatively(join(former))) : new Set());
+  const before = isGrowing ? (await runCooperatively(join(former))).groups : [];
+  const kept = new Set(before.flatMap(({ arrays }) => arrays.map(({ stored }) => stored.path)));
 
   /** Adds those of some parts that fit. If they do not fit together, each half is tried by itself. */
   async function add(some: readonly KnownPart[]): Promise<void> {
     const together = sortedByName([...parts, ...some]);
     try {
       const joined = await runCooperatively(join(together));
-      const lost = joined.refused.find(({ path }) => isGrowing && kept.has(path));
+      const lost = joined.refused.find(({ path }) => kept.has(path));
       if (lost !== undefined)
         throw new ZpublishError("invalid-metadata", `'${lost.path}' cannot be joined: ${lost.reason}`);
       tree = joined;
@@ -246,15 +237,7 @@ async function fitParts(
   return { parts, tree, left };
 }
 
-function joinedPathsOf({ groups }: JoinedTree): ReadonlySet<string> {
-  return new Set(groups.flatMap(({ arrays }) => arrays.map(({ stored }) => stored.path)));
-}
-
-/**
- * Makes the groups and arrays of a joined tree.
- * @param parts In the order of the descriptions that were joined.
- * @param store Name of the dataset, as in `PartChunks`.
- */
+/** Makes the groups and arrays of a joined tree. */
 function groupsOf(
   tree: JoinedTree,
   parts: readonly KnownPart[],

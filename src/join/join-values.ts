@@ -54,7 +54,6 @@ const CHUNK_BYTES = 128 * 1024;
 
 /**
  * Puts the values of a coordinate in a row.
- * @param dims Names of the axes, the joined one first.
  * @throws ZpublishError `invalid-metadata`, naming two parts, if their values cannot be in one array
  */
 export function joinValues(

@@ -30,11 +30,7 @@ export interface KeptDescriptions {
 /** What several parts have in common: a group, an array, or values of a coordinate. */
 type Piece = PartDescription["groups"][number] | Omit<PartArray, "values"> | Uint8Array;
 
-/**
- * Creates the kept descriptions of a dataset.
- * @param kept Where they are kept. Default: they are only shared.
- * @param name Text that names the dataset, and how its parts are described.
- */
+/** Creates the kept descriptions of a dataset. @param kept Where they are kept. Default: they are only shared. */
 export function createKeptDescriptions(kept: KeptIndexes | undefined, name: string): KeptDescriptions {
   /** By the hash of their content. */
   const pieces = createBoundedMap<Piece>({ maxEntries: MAX_PIECES });

@@ -12,7 +12,6 @@ import { createJoinSource, type Joining } from "./join-source.js";
  * Opens files as one dataset. Nothing is read before `readTree`.
  * @param location A pattern, such as `/data/sst-*.nc` or `s3://bucket/sst/**\/*.zarr`, or a folder: of that, files and stores of all
  * known formats.
- * @param options Those of each file.
  * @throws ZpublishError `invalid-config` if the files of the location cannot be listed
  */
 export async function openJoin(

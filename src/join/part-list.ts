@@ -29,11 +29,7 @@ export interface ListedParts {
 interface PartList {
   /** Looks at the files once, and returns the fingerprint that {@link list} would have. @throws as `FileFinder.look` */
   fingerprint(): Promise<string>;
-  /**
-   * Describes new and changed parts. Looks at the files, unless `fingerprint` has since the last call.
-   * @param onPart Called when a part has been described.
-   * @throws as `FileFinder.look`
-   */
+  /** Describes new and changed parts. Looks at the files, unless `fingerprint` has since the last call. @throws as `FileFinder.look` */
   list(onPart: (part: KnownPart) => void): Promise<ListedParts>;
   /** Takes over which parts are in use. */
   use(parts: readonly KnownPart[]): void;

@@ -84,12 +84,7 @@ export interface MemoryArray {
   readonly compressor?: CodecSpec | null;
 }
 
-/**
- * Makes the stored array of a description.
- * @param group Path of its group, without slashes at the ends.
- * @param warnings Receives warnings of its name.
- * @throws ZpublishError `invalid-metadata`
- */
+/** Makes the stored array of a description. @throws ZpublishError `invalid-metadata` */
 function storeArray(array: MemoryArray, group: string, warnings: string[]): StoredArray {
   const path = group === "" ? array.name : `${group}/${array.name}`;
   const problem = array.name.includes("/") ? "expected a name without a slash" : nameProblem(path);

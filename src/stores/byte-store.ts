@@ -12,10 +12,7 @@ export interface ByteStore {
   readonly location: string;
   /** Text that differs between places, for cache keys. Without credentials. */
   readonly identity: string;
-  /**
-   * Returns version and length of an object without its bytes; undefined if there is none.
-   * @throws ZpublishError `source-unreadable`
-   */
+  /** Returns version and length of an object without its bytes; undefined if there is none. @throws ZpublishError `source-unreadable` */
   stat(key: string, signal?: AbortSignal): Promise<ObjectStat | undefined>;
   /**
    * Reads an object, or part of it: all of the bytes asked for, of one version; undefined if there is no such object.
@@ -23,10 +20,7 @@ export interface ByteStore {
    * `corrupt-chunk` if it is longer than `options.maxByteLength`, or has not the bytes of `options.range`.
    */
   read(key: string, options?: ReadObjectOptions): Promise<ObjectBytes | undefined>;
-  /**
-   * Reads an object, or part of it, unless it has the known version.
-   * @returns `"unchanged"` if it has; else as `read`.
-   */
+  /** Reads an object, or part of it, unless it has the known version. @returns `"unchanged"` if it has; else as `read`. */
   readIfChanged(
     key: string,
     known: ObjectVersion,

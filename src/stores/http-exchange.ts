@@ -88,7 +88,6 @@ function connections(): Dispatcher {
 
 /**
  * Sends one request and receives the whole answer. Bytes go from the socket into their final memory.
- * @param plan Called with the head of an answer of 200 or 206; what it throws ends the exchange.
  * @throws ExchangeFailed; the signal's reason; what `plan` throws, and its `overlong`
  */
 export function exchange(request: ExchangeRequest, plan: (head: AnswerHead) => BodyPlan): Promise<Answer> {
@@ -443,7 +442,6 @@ interface RetryOptions {
 /**
  * Runs `attempt` until it does not fail with {@link Transient}, with growing pauses, within the time limit of sources
  * (`--source-timeout`).
- * @param attempt Gets a signal that aborts at the time limit, or with the signal of the options.
  * @throws the last Transient; the reason of the signal; what `attempt` throws.
  */
 export async function withRetries<T>(

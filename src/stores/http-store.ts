@@ -99,7 +99,6 @@ interface ObjectRequest extends ReadObjectOptions {
 interface Transport {
   /**
    * Sends a request until it is answered: attempts that may help are made within the time limit.
-   * @param plan Called with the head of an answer of 200 or 206, perhaps several times.
    * @throws ZpublishError `source-unreadable`, `cancelled`; what `plan` throws.
    */
   send(request: ObjectRequest, plan: (head: AnswerHead) => BodyPlan): Promise<Answer>;

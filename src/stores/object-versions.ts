@@ -42,7 +42,6 @@ export interface FreshObjects {
   /**
    * Returns the state of an object, and asks the store if it is not known, or not believed any more.
    * @param range Bytes that are read next. Default: all. `none` if none are.
-   * @param allocate Allocates memory for them. Default: memory of their own.
    * @throws ZpublishError `source-unreadable`
    */
   look(

@@ -203,12 +203,7 @@ const ZSTD = 6;
 
 const MAX_PAGE_BYTES = 256 * 2 ** 20;
 
-/**
- * Decompresses a page of a Parquet file.
- * @param codec Number of the codec in the column's metadata.
- * @param byteLength Length that the page's header announces.
- * @throws ZpublishError `corrupt-chunk`
- */
+/** Decompresses a page of a Parquet file. @throws ZpublishError `corrupt-chunk` */
 async function decompressPage(codec: number, bytes: Uint8Array, byteLength: number): Promise<Uint8Array> {
   if (byteLength < 0 || byteLength > MAX_PAGE_BYTES) {
     throw corrupt(`expected a page of at most ${MAX_PAGE_BYTES} bytes, received ${byteLength}`);

@@ -199,7 +199,6 @@ const SCHEME = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)(.*)$/is;
 /**
  * Resolves the URL of a reference: a relative one against the folder of the references, and `.` and `..` in its path. URLs of web
  * servers are percent-encoded, as a client would send them; others, such as `s3://bucket/a b`, are not.
- * @param folder URL with a slash at the end.
  * @throws ZpublishError `unsupported` for URLs with credentials, for URLs that lead above the root, and for chains of fsspec
  * (`simplecache::…`).
  */

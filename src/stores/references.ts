@@ -24,7 +24,6 @@ const CHUNK_VALUE = /^(?:"base64:|\[\s*"[^"]*"\s*(?:,\s*\d+\s*,\s*\d+\s*)?\])/;
 
 /**
  * Opens kerchunk references in JSON, of version 0 or 1.
- * @param key Name of the reference file in `container`.
  * @throws ZpublishError `source-unreadable` if there is no such file; `invalid-metadata`; `unsupported` for `gen`, and for templates
  * that are not `{{name}}`.
  */
@@ -67,10 +66,7 @@ function findExpanded({ table, expand }: ParsedReferences, key: string): Referen
   return found === undefined || "inline" in found ? found : { ...found, url: expand(found.url) };
 }
 
-/**
- * Tells if a file looks like kerchunk references.
- * @param bytes The file, or its first bytes.
- */
+/** Tells if a file looks like kerchunk references. @param bytes The file, or its first bytes. */
 export function isReferences(bytes: Uint8Array): boolean {
   const text = new TextDecoder().decode(bytes.subarray(0, 4096));
   const [, key = "", value = ""] = /^\s*\{\s*"((?:[^"\\]|\\.)*)"\s*:\s*(.*)$/s.exec(text) ?? [];
@@ -223,7 +219,6 @@ interface ArrayRecords {
 /**
  * Opens kerchunk references in a directory of parquet files. These are read when a chunk of theirs is, and a few are kept.
  * Chunks are not listed.
- * @param folder Name of the directory in `container`, with a slash at the end; empty for its root.
  * @throws ZpublishError `source-unreadable` if there is no `.zmetadata`; `invalid-metadata`
  */
 export async function openParquetReferences(
@@ -386,7 +381,6 @@ const COLUMNS = ["path", "offset", "size", "raw"] as const;
 /**
  * Reads a file of references: the columns `path`, `offset`, `size` and `raw`. A row without path and raw is absent; offset and
  * size of 0 mean the whole object.
- * @param name For messages.
  * @throws ZpublishError `invalid-metadata`
  */
 export async function readParquetRecord(name: string, bytes: Uint8Array): Promise<ParquetRecord> {

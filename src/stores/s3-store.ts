@@ -33,7 +33,6 @@ interface Bucket {
 /**
  * Creates the store of the objects below a prefix of a bucket.
  * @param location `s3://bucket/prefix/`
- * @param headers Further headers of every request.
  * @throws ZpublishError `invalid-config`
  */
 export function createS3Store(
@@ -202,7 +201,6 @@ export function listingQuery(prefix: string, continuationToken?: string): string
 
 /**
  * Parses an answer to {@link listingQuery}.
- * @param withVersions Whether to tell the versions of objects. Default false.
  * @throws ZpublishError `source-unreadable` if it is anything else: the page of a proxy is no empty listing.
  */
 export function parseListing(xml: string, withVersions = false): ListingPage {

@@ -11,9 +11,7 @@ export interface ZarritaStoreOptions {
    * `zarrita`, and no chunks of former processes.
    */
   readonly location?: string;
-  /**
-   * Returns a text that changes whenever anything in the store changes. Without it the store is taken for one that never changes.
-   */
+  /** Returns a text that changes whenever anything in the store changes. Without it the store is taken for one that never changes. */
   readonly version?: () => string | Promise<string>;
   /**
    * Lists the names directly below a prefix, which is empty or ends with a slash. Default: what `contents()` of zarrita's

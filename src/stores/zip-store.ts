@@ -45,7 +45,6 @@ export interface ZipStore extends ByteStore {
  * range, in place. Every read throws `source-changed` once the archive has another version; then it has to be opened again.
  *
  * If all entries lie in one folder `….zarr`, keys are without it.
- * @param key Name of the archive in `container`.
  * @throws ZpublishError `source-unreadable` if there is no archive; `invalid-metadata` if it is none, or cut short;
  * `unsupported` if it has several parts.
  */

@@ -47,18 +47,6 @@ function select(ids: readonly string[], configuredCount: number, asked: Partial<
   return selectIds(ids, configuredCount, { prefix: "", after: undefined, limit: 2, ...asked });
 }
 
-t.test("selections go on behind an id, whether it is configured, listed or gone", async (t) => {
-  const ids = ["z", "b", "a", "c", "d"];
-  t.same(select(ids, 2, {}), { ids: ["z", "b"], hasMore: true });
-  t.same(select(ids, 2, { after: "z" }), { ids: ["b", "a"], hasMore: true });
-  t.same(select(ids, 2, { after: "b" }), { ids: ["a", "c"], hasMore: true });
-  t.same(select(ids, 2, { after: "bb" }), { ids: ["c", "d"], hasMore: false });
-  t.same(select(ids, 2, { after: "d" }), { ids: [], hasMore: false });
-  t.same(select(ids, 2, { after: "zz" }), { ids: [], hasMore: false });
-  t.same(select([], 0, {}), { ids: [], hasMore: false });
-  t.same(select(ids, 2, { limit: Number.POSITIVE_INFINITY }).ids, ids);
-});
-
 t.test("ids with a prefix are those of both parts", async (t) => {
   const ids = ["a~z", "q", "a", "a~b", "a~c", "b"];
   t.same(select(ids, 2, { prefix: "a~" }), { ids: ["a~z", "a~b"], hasMore: true });

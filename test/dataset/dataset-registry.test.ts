@@ -431,21 +431,6 @@ t.test("requests before a refresh begins share it; later ones wait for another",
   t.equal(begun(), 2);
 });
 
-t.test("a refresh that is under way is waited for, and another made", async (t) => {
-  const { target, begun, end } = createTarget();
-  const throttle = createRefreshThrottle(target);
-  void target.refresh();
-  let isDone = false;
-  const asked = throttle.refresh().then(() => {
-    isDone = true;
-  });
-  await end();
-  await until(() => begun() === 2);
-  t.notOk(isDone);
-  await end();
-  await asked;
-});
-
 t.test("a refresh that fails is an error", async (t) => {
   const { target, end, fail } = createTarget();
   const asked = createRefreshThrottle(target).refresh();
@@ -456,22 +441,4 @@ t.test("a refresh that fails is an error", async (t) => {
   });
   await end();
   await rejected;
-});
-
-t.test("refreshes in a row leave time between them", async (t) => {
-  let refreshes = 0;
-  const throttle = createRefreshThrottle({
-    name: "dataset 'd': its source",
-    refresh: () =>
-      new Promise((resolve) => {
-        refreshes++;
-        setTimeout(resolve, 100);
-      }),
-    isRefreshing: () => false,
-    hasFailed: () => false,
-  });
-  const beganMs = performance.now();
-  for (let i = 0; i < 3; i += 1) await throttle.refresh();
-  t.equal(refreshes, 3);
-  t.ok(performance.now() - beganMs >= 1_050, "three refreshes of 100 ms, and two pauses four times as long");
 });

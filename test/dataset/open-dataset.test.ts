@@ -1,7 +1,8 @@
 import { pino } from "pino";
 import t from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
-import { createDatasetHandle, openDataset } from "../../src/dataset/dataset-handle.js";
+import type { DatasetSnapshot } from "../../src/dataset/dataset.js";
+import { createDatasetHandle } from "../../src/dataset/dataset-handle.js";
 import { type DatasetRegistry, openDatasets } from "../../src/dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../../src/dataset/refresh-scheduler.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";
@@ -18,22 +19,34 @@ function config(more: Partial<DatasetConfig> = {}): DatasetConfig {
   return { id: "d", location: "here", immutable: false, encoding: {}, variables: {}, ...more };
 }
 
+/** Opens a dataset without a log. */
+async function openDataset(config: DatasetConfig, source: FakeSource) {
+  const handle = createDatasetHandle(config, source, { cacheControl: "", log: pino({ level: "silent" }) });
+  await handle.open();
+  return {
+    refresh: handle.refresh,
+    get snapshot() {
+      return handle.snapshot as DatasetSnapshot;
+    },
+  };
+}
+
 const both = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("x"), storedArray("y")] }]);
 
 t.test("a configured variable that is removed is a warning, and other changes are served", async (t) => {
   const source = fakeSource(both);
-  const dataset = await openDataset(config({ variables: { y: { chunks: [4, 6] } } }), source, "");
+  const dataset = await openDataset(config({ variables: { y: { chunks: [4, 6] } } }), source);
   source.tree = storedTree([{ path: "/", attrs: { title: "new" }, arrays: [storedArray("x")] }], {
     fingerprint: "2",
   });
-  t.equal(await dataset.refresh(), "changed");
+  await dataset.refresh();
   t.same([...dataset.snapshot.arrays.keys()], ["x"]);
   t.same(dataset.snapshot.tree.root.attrs, { title: "new" });
   t.same(dataset.snapshot.warnings, ["variables: expected the path of an array (x), received 'y'"]);
 });
 
 t.test("a configured variable that never existed is an error", async (t) => {
-  await t.rejects(openDataset(config({ variables: { nope: {} } }), fakeSource(both), ""), {
+  await t.rejects(openDataset(config({ variables: { nope: {} } }), fakeSource(both)), {
     code: "invalid-config",
     message: "variables: expected the path of an array (x, y), received 'nope'",
   });
@@ -44,19 +57,19 @@ t.test(
   async (t) => {
     const root = { path: "/", attrs: {}, arrays: [storedArray("x")] };
     const source = fakeSource(storedTree([root, { path: "/g", attrs: { a: 1 }, arrays: [] }]));
-    const dataset = await openDataset(config(), source, "");
+    const dataset = await openDataset(config(), source);
     source.tree = storedTree([root], { fingerprint: "2", refused: [{ path: "g", reason: "half written" }] });
-    t.equal(await dataset.refresh(), "held");
-    t.equal(await dataset.refresh(), "held");
+    await dataset.refresh();
+    await dataset.refresh();
     t.ok(dataset.snapshot.tree.groups.has("/g"));
-    t.equal(await dataset.refresh(), "changed");
+    await dataset.refresh();
     t.notOk(dataset.snapshot.tree.groups.has("/g"));
   },
 );
 
 t.test("an array that was served and is now refused is withdrawn until it is served again", async (t) => {
   const source = fakeSource({ ...both, refused: [{ path: "never", reason: "no codec" }] });
-  const dataset = await openDataset(config(), source, "");
+  const dataset = await openDataset(config(), source);
   t.same(dataset.snapshot.withdrawn, new Set());
   const broken = storedTree([{ path: "/", attrs: {}, arrays: [storedArray("x")] }], {
     refused: [

@@ -1,4 +1,4 @@
-import { chmod, mkdir, rename, rm, symlink, utimes, writeFile } from "node:fs/promises";
+import { chmod, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { createFileFinder } from "../../src/find/collection-root.js";
@@ -88,18 +88,6 @@ t.test("a folder whose time is put back is listed again", async (t) => {
     await makeOld(join(root, "a"));
     t.ok((await look(finder)).includes(`a/${name}.nc`));
   }
-});
-
-t.test("a file counts when it is there, whatever its time", async (t) => {
-  const root = await makeDirectory(t);
-  await writeFiles(root, { "old.nc": "" });
-  await writeFile(join(root, "new.nc"), "a");
-  const finder = createFileFinder({ root });
-  t.same(await look(finder), ["new.nc", "old.nc"]);
-  const future = Date.now() / 1000 + 3600;
-  await writeFiles(root, { "future.nc": "" });
-  await utimes(join(root, "future.nc"), future, future);
-  t.same(await look(finder), ["future.nc", "new.nc", "old.nc"]);
 });
 
 t.test(

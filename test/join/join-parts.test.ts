@@ -211,17 +211,6 @@ t.test("groups follow the order of the first one that has the dimension", async 
   t.equal(arrayOf(same, "monthly/mean")?.stored.shape[0], 3);
 });
 
-t.test("8,760 files take little time", async (t) => {
-  const shared = day("x.nc", [0]).arrays;
-  const parts = Array.from({ length: 8760 }, (_, hour) => {
-    const part = day(`${hour}.nc`, [hour]);
-    return hour % 2 === 0 ? part : { ...part, arrays: [...part.arrays.slice(0, 1), ...shared.slice(1)] };
-  });
-  const tree = joinParts(parts, BY_TIME);
-  t.equal(tree.steps.length, 8760);
-  t.same(tree.refused, []);
-});
-
 const random = (below: number) => Math.floor(Math.random() * below);
 
 /** Returns parts whose values ascend or descend; those of one part are different. */

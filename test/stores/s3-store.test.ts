@@ -4,7 +4,7 @@ import type { ZpublishError } from "../../src/errors.js";
 import type { ByteStore, StoreSettings } from "../../src/stores/byte-store.js";
 import { setSourceTimeout } from "../../src/stores/file-calls.js";
 import { openByteStore } from "../../src/stores/open-byte-store.js";
-import { errorCodeOf, listingQuery, parseListing } from "../../src/stores/s3-store.js";
+import { errorCodeOf, parseListing } from "../../src/stores/s3-store.js";
 import { effort } from "../support/effort.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import type { BucketOptions } from "../support/origins/serve-bucket.js";
@@ -264,12 +264,6 @@ t.test("reads text that is meant to be slow in time that grows with its length a
   for (const text of texts)
     t.throws(() => parseListing(`<ListBucketResult>${text}</ListBucketResult>`), unreadable);
   t.ok(performance.now() - start < 5000);
-});
-
-t.test("asks for names below a prefix, and for the next ones", async (t) => {
-  t.equal(listingQuery("a b/+é~"), "list-type=2&delimiter=%2F&encoding-type=url&prefix=a%20b%2F%2B%C3%A9~");
-  const query = new URLSearchParams(listingQuery("", "1/x+y=="));
-  t.strictSame([query.get("prefix"), query.get("continuation-token")], ["", "1/x+y=="]);
 });
 
 t.test("finds the code of an S3 error, and none elsewhere", async (t) => {

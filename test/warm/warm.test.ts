@@ -1,7 +1,6 @@
 import t from "tap";
 import type { WarmedChunk } from "../../src/chunk/chunk-service.js";
 import { ZpublishError } from "../../src/errors.js";
-import { type InstanceShare, instanceShare } from "../../src/warm/instance-share.js";
 import { type WarmCounts, type WarmOptions, warmChunks } from "../../src/warm/warm-chunks.js";
 import {
   chunkKeys,
@@ -37,7 +36,6 @@ function optionsOf(warm: Warm, more: Partial<WarmOptions> = {}) {
       },
     },
     cacheBytes: 2 ** 30,
-    rootPath: "",
     threads: 1,
     memoryBytes: 2 ** 30,
     stored: false,
@@ -80,21 +78,6 @@ t.test("each chunk is warmed once, and counted by its outcome", async (t) => {
   t.strictSame(asked, ["a/0.0", "a/0.1", "a/1.0", "a/1.1", "b/0", "b/1", "b/2"]);
   t.equal(seen.length, 7);
   t.strictSame({ ...seen.at(-1), failures: result.failures, stopped: undefined }, result);
-});
-
-t.test("of several instances, one warms what is its own by the path with the root path", async (t) => {
-  const paths: string[] = [];
-  const { asked, options } = optionsOf(() => made(), {
-    rootPath: "/data",
-    isOwn(path) {
-      paths.push(path);
-      return path.endsWith("1");
-    },
-  });
-  const result = await warmChunks([target("a", [3, 2])], options);
-  t.match(result, { total: 3, made: 3, stopped: undefined });
-  t.strictSame(asked, ["a/0.1", "a/1.1", "a/2.1"]);
-  t.equal(paths[0], "/data/datasets/d/zarr/a/0.0");
 });
 
 t.test("it ends when the cache is full", async (t) => {
@@ -236,47 +219,4 @@ t.test("the chunks of runs are each named once, in order; coarser runs cover all
   );
   t.strictSame(coarserRuns([{ begin: 3, end: 9 }], 4), [{ begin: 0, end: 3 }]);
   t.strictSame(coarserRuns([{ begin: 8, end: 9 }], 2), [{ begin: 4, end: 5 }]);
-});
-
-const NAMES = "192.0.2.11:9000,192.0.2.12:9000,192.0.2.13:9000";
-
-function shareOf(instances: string, instance: string): InstanceShare {
-  const share = instanceShare(instances, instance);
-  if (typeof share === "string") throw new Error(share);
-  return share;
-}
-
-const PATHS = Array.from({ length: 30 }, (_, i) => `/datasets/air/zarr/t2m/${i}.${i * 7}.0`);
-
-for (const instances of [NAMES, "3"]) {
-  t.test(`each path belongs to one of the instances ${instances}, and each has about a third`, async (t) => {
-    const shares = ["1", "2", "3"].map((instance) => shareOf(instances, instance));
-    const counts = [0, 0, 0];
-    for (let i = 0; i < 3_000; i++) {
-      const owners = shares.flatMap((owns, index) => (owns(`/datasets/a/zarr/v/${i}.0`) ? [index] : []));
-      if (owners.length === 1) counts[owners[0] as number]!++;
-    }
-    t.equal(
-      counts.reduce((sum, count) => sum + count),
-      3_000,
-      "none has two owners or none",
-    );
-    for (const count of counts) t.ok(count > 700, `${count} of 3,000`);
-  });
-}
-
-t.test("an instance is a name or its number, and another order of names changes nothing", async (t) => {
-  const second = PATHS.map(shareOf(NAMES, "192.0.2.12:9000"));
-  t.strictSame(PATHS.map(shareOf(NAMES, "2")), second);
-  const other = "192.0.2.13:9000, 192.0.2.12:9000, 192.0.2.11:9000";
-  t.strictSame(PATHS.map(shareOf(other, "192.0.2.12:9000")), second);
-});
-
-t.test("what does not fit is a sentence", async (t) => {
-  t.equal(instanceShare("0", "1"), "--instances: expected 1 to 1024 instances, received 0");
-  t.equal(instanceShare("3", "0"), "--instance: expected 1 to 3, received 0");
-  t.equal(instanceShare("3", "x"), "--instance: expected 1 to 3, received x");
-  t.equal(instanceShare("a:1,b:1", "c:1"), "--instance: expected one of a:1,b:1, or 1 to 2, received c:1");
-  t.equal(instanceShare("a:1,a:1", "1"), "--instances: expected names that differ, received a:1,a:1");
-  t.equal(instanceShare("a:1,", "1"), "--instances: expected a number, or names with commas, received a:1,");
 });

@@ -16,7 +16,6 @@ const NOTHING: Findings = { files: [], problems: [] };
 /**
  * Creates the provider of a collection. The id of a dataset is its path with `~` for `/`, so that it neither depends on other datasets
  * nor on the order in which they came.
- * @param name Name for logs and metrics. Default: that of the collection.
  * @throws ZpublishError `invalid-config` for patterns that cannot be understood, and for roots that cannot be listed.
  */
 export function createCollectionProvider(config: CollectionConfig, name = config.name): DatasetProvider {
@@ -48,7 +47,8 @@ export function createCollectionProvider(config: CollectionConfig, name = config
       if (ids === undefined) await list(closing.signal);
       const { files } = findings;
       const hasRoot = files[0]?.path === "";
-      const file = findFile(files, hasRoot && id === ROOT_ID ? "" : id.replaceAll("~", "/"));
+      const asked = hasRoot && id === ROOT_ID ? "" : id.replaceAll("~", "/");
+      const file = files.find(({ path }) => path === asked);
       if (file === undefined || problemOf(file.path, files) !== undefined) return undefined;
       // A slash says that it is no object, which saves a request.
       const end = file.isStore && root.startsWith("s3:") ? "/" : "";
@@ -90,16 +90,4 @@ function problemOf(path: string, files: readonly FoundFile[]): string | undefine
   if (path.includes("~")) return 'expected a name without "~", which stands for "/" in ids';
   if (path === ROOT_ID && files[0]?.path === "") return `the root has the id ${ROOT_ID}, since it has arrays`;
   return undefined;
-}
-
-/** Finds a file by its path. */
-function findFile(files: readonly FoundFile[], path: string): FoundFile | undefined {
-  let low = 0;
-  for (let high = files.length; low < high; ) {
-    const middle = (low + high) >>> 1;
-    if ((files[middle] as FoundFile).path < path) low = middle + 1;
-    else high = middle;
-  }
-  const found = files[low];
-  return found?.path === path ? found : undefined;
 }

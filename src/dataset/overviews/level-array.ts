@@ -307,9 +307,9 @@ const SAME: LevelRule = Object.freeze({ kind: "same" });
 
 /**
  * Returns how a variable comes to coarser levels. Coordinates are means of their cells. Categories and truth values are never averaged;
- * what has no mean (texts, times, structures, complex numbers) takes the first cell. Bounds of cells become those of coarser cells if they are pairs, and are left out else.
+ * what has no mean (texts, times, structures, complex numbers) takes the first cell. Bounds of cells become those of coarser cells if they
+ * are pairs, else they are left out.
  * @param horizontal Dimensions that are coarsened.
- * @param method How data variables are coarsened.
  */
 export function levelRule(
   group: Group,

@@ -166,7 +166,6 @@ const TYPES = { T: "time", Z: "space", Y: "space", X: "space" } as const;
  * Writes the list `multiscales` of OME-Zarr, one entry per variable that it can describe: two to five axes in the order time, channel,
  * space, the last two of which are horizontal (0.4, "multiscales" and "axes" metadata).
  * @param grids First the one that a viewer should open.
- * @param axes Axes of the first grid.
  * @param version `0.4` stands in each entry; in 0.5 it stands beside the list.
  */
 export function omeMultiscales(

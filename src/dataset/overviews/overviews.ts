@@ -31,10 +31,7 @@ export interface OverviewOptions {
 /** Raised whenever other levels are made of the same dataset and configuration. */
 const REVISION = 1;
 
-/**
- * Adds overviews to a snapshot, and freezes it.
- * @param config False or undefined for none.
- */
+/** Adds overviews to a snapshot, and freezes it. @param config False or undefined for none. */
 export function withOverviews(
   snapshot: DatasetSnapshot,
   config: OverviewsConfig | false | undefined,

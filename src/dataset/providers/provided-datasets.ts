@@ -1,14 +1,7 @@
 import { createLimiter } from "../../collections/limiter.js";
 import { messageOf, ZpublishError } from "../../errors.js";
 import type { Log } from "../../observe/log.js";
-import type { Source } from "../../zarr/stored-tree.js";
-import {
-  createDatasetHandle,
-  type DatasetHandleOptions,
-  errorOfDataset,
-  type GivenDataset,
-  openInTime,
-} from "../dataset-handle.js";
+import { type DatasetHandle, errorOfDataset, type GivenDataset, openInTime } from "../dataset-handle.js";
 import { createSlot, type RefreshScheduler, type Slot } from "../refresh-scheduler.js";
 import { MAX_FAILURES, type ProviderHandle } from "./provider-handle.js";
 
@@ -29,8 +22,8 @@ interface ProvidedOptions {
   readonly scheduler: RefreshScheduler;
   readonly maxOpen: number;
   readonly log: Log;
-  readonly openSource: (config: GivenDataset) => Promise<Source>;
-  readonly optionsOf: (config: GivenDataset) => DatasetHandleOptions;
+  /** Opens the source of a dataset. */
+  readonly openHandle: (config: GivenDataset) => Promise<DatasetHandle>;
   /** Called after datasets were closed, so that references to their snapshots can be dropped. */
   readonly onClose: () => void;
 }
@@ -56,7 +49,7 @@ export interface ProvidedDatasets {
 
 /** Creates the datasets of providers, none of which is open but those of handles that were taken over. */
 export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatasets {
-  const { handles, isConfigured, scheduler, log, openSource, optionsOf, onClose } = options;
+  const { handles, isConfigured, scheduler, log, openHandle, onClose } = options;
   const limiter = createLimiter(OPEN_CONCURRENCY);
   const closer = createCloser(options);
 
@@ -77,9 +70,7 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
     const { provider } = handle;
     const given = await provider.open(id.slice(provider.prefix.length));
     if (given === undefined) return undefined;
-    const config: GivenDataset = { ...given, id };
-    const source = config.source ?? (await openSource(config));
-    const dataset = createDatasetHandle(config, source, optionsOf(config));
+    const dataset = await openHandle({ ...given, id });
     const slot = createSlot(dataset);
     try {
       await scheduler.during(slot, () => dataset.open());

@@ -8,13 +8,7 @@ import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { Log } from "../../observe/log.js";
 import type { DatasetProvider } from "../dataset-provider.js";
 import type { RefreshScheduler, Slot } from "../refresh-scheduler.js";
-import {
-  compareIds,
-  createProblemLog,
-  createProviderList,
-  type NamedProblem,
-  type ProviderList,
-} from "./provider-list.js";
+import { compareIds, createProviderList, type ProviderList } from "./provider-list.js";
 
 /** Time that the start waits for lists; later ones are served when they come. */
 const START_TIMEOUT_MS = 3_000;
@@ -85,7 +79,6 @@ interface ProviderParts {
 
 /**
  * Takes over or creates providers, in order. None is asked for its list yet.
- * @param takeOver Returns the provider of a former registry with that key.
  * @throws The first error of `create`; those created before are closed then.
  */
 export async function openProviders(
@@ -107,10 +100,7 @@ export async function openProviders(
   return handles;
 }
 
-/**
- * Asks providers for their first list. Never throws.
- * @returns after a few seconds at the latest.
- */
+/** Asks providers for their first list. Never throws. @returns after a few seconds at the latest. */
 export async function listAtStart(handles: readonly ProviderHandle[], log: Log): Promise<void> {
   const asked = handles.filter(({ list }) => !list.hasAnswered && list.failure === undefined);
   await settlesWithin(Promise.all(asked.map(({ list }) => list.look())), START_TIMEOUT_MS);
@@ -191,22 +181,31 @@ interface AllIds {
   close(): void;
 }
 
-/** Creates the merged ids of providers. @param onChange Called when a list has changed. */
+/**
+ * Creates the merged ids of providers. Of ids that come twice, the first counts: configured ones, then those of earlier providers.
+ * @param onChange Called when a list has changed.
+ */
 export function createAllIds(
   configured: readonly string[],
   handles: readonly ProviderHandle[],
-  log: Log,
   onChange: () => void,
 ): AllIds {
-  const clashLogs = handles.map(({ provider }) =>
-    createProblemLog(log, provider.name, "dataset left out: its id is used already"),
-  );
   let ids: readonly string[] = configured;
 
   const merge = rerunning(async () => {
-    const { all, clashes } = await mergeIds(configured, handles);
-    ids = all;
-    for (const [index, problems] of clashes.entries()) clashLogs[index]?.(problems);
+    if (configured.length === 0 && handles.length === 1) {
+      ids = handles[0]!.list.ids;
+      return;
+    }
+    const slice = createSlice();
+    const all = new Set(configured);
+    for (const { list } of handles)
+      for (const id of list.ids) {
+        if (slice.isOver()) await slice.next();
+        all.add(id);
+      }
+    const provided = [...all].slice(configured.length);
+    ids = [...configured, ...(await runCooperatively(sortCooperatively(provided, compareIds)))];
   });
 
   function onList(): void {
@@ -223,35 +222,4 @@ export function createAllIds(
       for (const { listeners } of handles) listeners.delete(onList);
     },
   };
-}
-
-/**
- * Merges the sorted ids of providers behind configured ones. Of ids that come twice, the first counts: configured ones, then those of
- * earlier providers. The others are told for each provider.
- */
-async function mergeIds(
-  configured: readonly string[],
-  handles: readonly ProviderHandle[],
-): Promise<{ readonly all: readonly string[]; readonly clashes: readonly (readonly NamedProblem[])[] }> {
-  const [only, ...others] = handles;
-  if (configured.length === 0 && only !== undefined && others.length === 0)
-    return { all: only.list.ids, clashes: [] };
-  const slice = createSlice();
-  const owners = new Map(configured.map((id) => [id, "the configuration"]));
-  const clashes: NamedProblem[][] = [];
-  const provided: string[] = [];
-  for (const { provider, list } of handles) {
-    const problems: NamedProblem[] = [];
-    clashes.push(problems);
-    for (const id of list.ids) {
-      if (slice.isOver()) await slice.next();
-      const owner = owners.get(id);
-      if (owner === undefined) {
-        owners.set(id, `provider '${provider.name}'`);
-        provided.push(id);
-      } else problems.push({ name: id, reason: `expected an id of one dataset; ${owner} has it, too` });
-    }
-  }
-  const sorted = await runCooperatively(sortCooperatively(provided, compareIds));
-  return { all: [...configured, ...sorted], clashes };
 }

@@ -46,7 +46,7 @@ export interface ProviderList {
 }
 
 /** Something that cannot be published, with the reason. */
-export interface NamedProblem {
+interface NamedProblem {
   readonly name: string;
   readonly reason: string;
 }
@@ -172,7 +172,6 @@ async function receive(provider: DatasetProvider, late: AbortController): Promis
 /**
  * Returns the ids of a list, sorted and each once.
  * @param received The list, in any order, without the prefix. A plugin may have made it, so its items may be anything.
- * @param problems Takes items that cannot be ids.
  */
 async function idsOf(
   received: readonly unknown[],
@@ -226,7 +225,7 @@ function isSameList(one: readonly unknown[], other: readonly unknown[]): boolean
  * Creates a log of problems that are found again and again. The first ones are named, each once.
  * @param message Message of each line, such as `dataset left out`.
  */
-export function createProblemLog(
+function createProblemLog(
   log: Log,
   provider: string,
   message: string,

@@ -499,25 +499,6 @@ async function pyramidOf(array: StoredArray, cache = mapCache(), immutable = fal
   return openPyramid(source, array.path, { levels: 2, cache, config: { immutable } });
 }
 
-t.test("levels of a joined array are those of the same array in one store", async (t) => {
-  const joined = await pyramidOf(joinParts(await partsOf([3, 2, 4]), { stored: arrayOf(9), axis: 0 }));
-  const single = arrayOf(9);
-  const reader = await readerOf(single, bytesOf(0, 9));
-  const one = await pyramidOf({
-    ...single,
-    chunks: {
-      ...{ kind: "ranges", store: "s", key: "k", version: "v", path: "p", form: "ranges", differing: 0 },
-      openReader: () => reader,
-    },
-  });
-  for (const level of [1, 2])
-    for (const key of ["0.0.0", "1.0.0", "2.0.0", "3.0.0", "4.0.0"]) {
-      const [found, expected] = [await joined.fetch(level, key), await one.fetch(level, key)];
-      t.ok(expected.bytes);
-      t.same(found.bytes, expected.bytes, `level ${level}, chunk ${key}`);
-    }
-});
-
 t.test("levels of old parts stay in the cache when a part is added", async (t) => {
   const cache = mapCache();
   const parts = await partsOf([3, 2, 4]);

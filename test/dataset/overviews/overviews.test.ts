@@ -1,7 +1,8 @@
+import { pino } from "pino";
 import t from "tap";
 import type { DatasetConfig } from "../../../src/config/config.js";
 import type { DatasetSnapshot, OverviewLevels } from "../../../src/dataset/dataset.js";
-import { openDataset } from "../../../src/dataset/dataset-handle.js";
+import { createDatasetHandle } from "../../../src/dataset/dataset-handle.js";
 import { isGeographic, listGrids } from "../../../src/dataset/overviews/level-grids.js";
 import {
   geoMetadata,
@@ -96,8 +97,12 @@ t.test("a revision tells overviews from others, and from the dataset", async (t)
 
 t.test("overviews follow a refresh", async (t) => {
   const source = fakeSource(TREE);
-  const dataset = await openDataset(CONFIG, source, "no-store");
-  const first = overviewsOf(dataset.snapshot);
+  const dataset = createDatasetHandle(CONFIG, source, {
+    cacheControl: "no-store",
+    log: pino({ level: "silent" }),
+  });
+  await dataset.open();
+  const first = overviewsOf(dataset.snapshot as DatasetSnapshot);
   t.equal(first.cacheControl, "no-store");
   t.equal(first.levels?.dataset, dataset.snapshot);
   source.tree = storedTree(
@@ -107,7 +112,7 @@ t.test("overviews follow a refresh", async (t) => {
     },
   );
   await dataset.refresh();
-  const third = overviewsOf(dataset.snapshot);
+  const third = overviewsOf(dataset.snapshot as DatasetSnapshot);
   t.same(third.arrays.get("1/plane")?.variable.shape, [5, 4]);
 });
 
