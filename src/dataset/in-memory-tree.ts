@@ -18,48 +18,34 @@ import { printablePath, type Refusal, type Source } from "../zarr/stored-tree.js
 import { createObjectSource } from "../zarr-store/zarr-source.js";
 import { createSnapshot } from "./snapshot.js";
 
-/** A reason why a value cannot be attributes. */
-interface AttrsProblem {
-  /** "expected …" */
-  readonly message: string;
-  readonly path: readonly (string | number)[];
-}
+/** Takes a problem with a value, "expected …", and the place of the value. */
+type TakeProblem = (message: string, path?: readonly (string | number)[]) => void;
 
 /**
  * Copies attributes that a program gave, since it may change them later. A value that JSON would leave out or write as an
  * empty object (a date, a typed array) is a problem.
  */
-function copyAttrs(value: unknown): {
-  readonly attrs: JsonObject;
-  readonly problems: readonly AttrsProblem[];
-} {
-  const problems: AttrsProblem[] = [];
-  if (!isPlainObject(value)) problems.push({ message: "expected an object of attributes", path: [] });
-  const attrs = problems.length === 0 ? (copy(value, [], [], problems) as JsonObject) : {};
-  return { attrs, problems };
-}
-
 function copy(
   value: unknown,
   path: readonly (string | number)[],
   within: readonly unknown[],
-  problems: AttrsProblem[],
+  problem: TakeProblem,
 ): JsonValue {
   if (value === null || ["string", "number", "bigint", "boolean"].includes(typeof value)) {
     return value as JsonValue;
   }
   if (isLosslessNumber(value)) return value;
   if (within.includes(value)) {
-    problems.push({ message: "expected a JSON value without cycles", path });
+    problem("expected a JSON value without cycles", path);
   } else if (Array.isArray(value)) {
     const outer = [...within, value];
-    return Array.from(value, (item, index) => copy(item, [...path, index], outer, problems));
+    return Array.from(value, (item, index) => copy(item, [...path, index], outer, problem));
   } else if (isPlainObject(value)) {
     const outer = [...within, value];
     return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [key, copy(item, [...path, key], outer, problems)]),
+      Object.entries(value).map(([key, item]) => [key, copy(item, [...path, key], outer, problem)]),
     );
-  } else problems.push({ message: "expected a JSON value", path });
+  } else problem("expected a JSON value", path);
   return null;
 }
 
@@ -83,9 +69,11 @@ export interface GroupInput {
 }
 
 const attrsSchema = z.unknown().transform((value, context): JsonObject => {
-  const { attrs, problems } = copyAttrs(value);
-  for (const { message, path } of problems) context.addIssue({ code: "custom", message, path: [...path] });
-  return problems.length === 0 ? attrs : z.NEVER;
+  const problem: TakeProblem = (message, path = []) =>
+    context.addIssue({ code: "custom", message, path: [...path] });
+  if (isPlainObject(value)) return copy(value, [], [], problem) as JsonObject;
+  problem("expected an object of attributes");
+  return z.NEVER;
 });
 
 const byNameSchema = z

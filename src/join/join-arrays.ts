@@ -3,7 +3,7 @@ import { stringifyJson } from "../json/stringify-json.js";
 import { parseFillValue } from "../model/fill-value.js";
 import { DEFAULT_COMPRESSOR, type ItemConversion } from "../zarr/codec-step.js";
 import type { StoredArray, StoredFill } from "../zarr/stored-array.js";
-import type { PartArray, PartDescription } from "./describe-part.js";
+import type { PartDescription } from "./describe-part.js";
 import {
   differingScales,
   groupForms,
@@ -76,10 +76,7 @@ export function joinColumn(
   const values = arrays.flatMap((array) => array.values ?? []);
   const { names, weights } = scope;
   if (axis === 0 && values.length === arrays.length) {
-    const runs = scope.steps.map(({ part, from, length }) => {
-      return { member: scope.memberOf.get(part)!, from, length };
-    });
-    const joined = joinValues({ stored, values, names, weights }, runs, dims);
+    const joined = joinValues({ stored, values, names, weights }, dims);
     const bounds = joined.stored.attrs.bounds ?? joined.stored.attrs.climatology;
     const prefix = column.path.slice(0, column.path.length - column.name.length);
     return {
@@ -102,19 +99,13 @@ function arrayOfPart({ arrays }: PartColumn, { present, order }: JoinScope): Joi
   return { kind: "part", part, stored: { ...stored, dimNames: dims } };
 }
 
-/** The arrays of one path in the parts that have steps, with equal dimensions. */
-interface Members {
-  readonly dims: readonly string[];
-  readonly axis: number;
-  readonly arrays: readonly PartArray[];
-}
-
+/** Returns the arrays of one path in the parts that have steps. @throws ZpublishError `invalid-metadata` if their dimensions differ */
 function membersOf(
   { path, arrays: all }: PartColumn,
   parts: readonly PartDescription[],
   { present, lengths }: JoinScope,
   dimension: string,
-): Members {
+) {
   const nameOf = (part: number) => parts[part]!.name;
   const first = present.find((part) => all[part] !== undefined);
   if (first === undefined) {
@@ -151,24 +142,11 @@ function invalid(message: string): ZpublishError {
   return new ZpublishError("invalid-metadata", message);
 }
 
-/** An array along the joined dimension, whose chunks lie in the parts. */
-interface JoinedChunks {
-  readonly stored: Omit<StoredArray, "chunks">;
-  readonly spans: readonly PartSpan[];
-  /** Line for people, without the array's path; undefined if nothing was changed. */
-  readonly warning: string | undefined;
-}
-
 /**
  * Concatenates arrays along an axis.
  * @throws ZpublishError `invalid-metadata`, `unsupported`, naming two parts, if they cannot be one array
  */
-function joinChunks(
-  arrays: PartArrays,
-  { steps, memberOf }: JoinScope,
-  axis: number,
-  dims: readonly string[],
-): JoinedChunks {
+function joinChunks(arrays: PartArrays, { steps }: JoinScope, axis: number, dims: readonly string[]) {
   const { forms, formOf, heaviest } = groupForms(arrays);
   const scales = differingScales(forms);
   const first = forms[0]!;
@@ -182,13 +160,11 @@ function joinChunks(
   const conversionOf = (index: number) => form.conversions[formOf[index]!];
   const grid = joinGrid(arrays, axis, (index) => conversionOf(index) === undefined);
   const { path } = first.stored;
-  const spans = steps.map((run): PartSpan => {
-    const member = memberOf.get(run.part)!;
+  const spans = steps.map((run, member): PartSpan => {
     const conversion = conversionOf(member);
     return { ...run, path, isPassed: grid.isPassed[member]!, ...(conversion && { conversion }) };
   });
-  const nameOf = ({ part }: PartSpan) => arrays.names[memberOf.get(part)!]!;
-  if (form.dataType.kind === "O") assertAligned(spans, grid.chunkShape[axis]!, nameOf);
+  if (form.dataType.kind === "O") assertAligned(spans, grid.chunkShape[axis]!, arrays.names);
   const total = steps.reduce((sum, { length }) => sum + length, 0);
   const stored = storedOf(arrays.stored, form, grid, dims);
   const shape = stored.shape.map((length, index) => (index === axis ? total : length));
@@ -239,19 +215,15 @@ function commonFill(arrays: readonly PartStored[], { dataType }: JoinedForm, mod
 }
 
 /** Items without a fixed size are never taken apart: every chunk has to be one of a part. */
-function assertAligned(
-  spans: readonly PartSpan[],
-  chunkLength: number,
-  nameOf: (span: PartSpan) => string,
-): void {
-  const odd = spans.find(({ start, from, length, isPassed }, index) => {
+function assertAligned(spans: readonly PartSpan[], chunkLength: number, names: readonly string[]): void {
+  const odd = spans.findIndex(({ start, from, length, isPassed }, index) => {
     const isWhole = index === spans.length - 1 || length % chunkLength === 0;
     return !isPassed || start % chunkLength !== 0 || from % chunkLength !== 0 || !isWhole;
   });
-  if (odd === undefined) return;
+  if (odd < 0) return;
   throw new ZpublishError(
     "unsupported",
-    `expected items without a fixed size in whole chunks of ${chunkLength} steps and equal codecs, received ${odd.length} steps in ${nameOf(odd)}`,
+    `expected items without a fixed size in whole chunks of ${chunkLength} steps and equal codecs, received ${spans[odd]!.length} steps in ${names[odd]}`,
   );
 }
 

@@ -25,25 +25,6 @@ interface PartValues extends PartArrays {
   readonly values: readonly Uint8Array[];
 }
 
-/** A coordinate of all parts. */
-interface JoinedValues {
-  readonly stored: Omit<StoredArray, "chunks">;
-  readonly values: Uint8Array;
-  /** True if numbers are counted from another time, or in another unit, than in some parts. */
-  readonly isRetimed: boolean;
-  /** Line for people, without the array's path; undefined if nothing was changed. */
-  readonly warning: string | undefined;
-}
-
-/** Neighbouring steps of one part. */
-interface ValueRun {
-  /** Index of the part's array. */
-  readonly member: number;
-  /** First step in the part. */
-  readonly from: number;
-  readonly length: number;
-}
-
 const NANOSECONDS_PER_DAY = 86_400_000_000_000n;
 
 /**
@@ -56,11 +37,7 @@ const CHUNK_BYTES = 128 * 1024;
  * Puts the values of a coordinate in a row.
  * @throws ZpublishError `invalid-metadata`, naming two parts, if their values cannot be in one array
  */
-export function joinValues(
-  arrays: PartValues,
-  runs: readonly ValueRun[],
-  dims: readonly string[],
-): JoinedValues {
+export function joinValues(arrays: PartValues, dims: readonly string[]) {
   const grouped = groupForms(arrays);
   const scales = differingScales(grouped.forms);
   const joined = scales === undefined ? bringTogether(arrays, grouped) : joinNumbers(arrays, grouped, scales);
@@ -68,13 +45,8 @@ export function joinValues(
   const first = arrays.stored[0]!;
   const others = first.shape.slice(1);
   const stepBytes = others.reduce((product, length) => product * length, dataType.itemSize);
-  const values = Buffer.concat(
-    runs.map(({ member, from, length }) =>
-      joined.values[member]!.subarray(from * stepBytes, (from + length) * stepBytes),
-    ),
-  );
-  const shape = [runs.reduce((sum, { length }) => sum + length, 0), ...others];
-  const stored = {
+  const shape = [arrays.stored.reduce((sum, each) => sum + each.shape[0]!, 0), ...others];
+  const stored: Omit<StoredArray, "chunks"> = {
     name: first.name,
     path: first.path,
     shape,
@@ -82,14 +54,21 @@ export function joinValues(
     dataType,
     axisOrder: shape.map((_, axis) => axis),
     codecs: [],
-    compressorCount: 0 as const,
+    compressorCount: 0,
     fill: { ...fill, absentIsServed: true },
     dimNames: dims,
     attrs,
     servedChunks: [Math.max(1, Math.floor(CHUNK_BYTES / Math.max(1, stepBytes))), ...others],
     servedCompressor: dataType.itemSize === 0 ? null : DEFAULT_COMPRESSOR,
   };
-  return { stored, values, isRetimed: scales !== undefined && change !== undefined, warning: change };
+  return {
+    stored,
+    values: Buffer.concat(joined.values),
+    /** True if numbers are counted from another time, or in another unit, than in some parts. */
+    isRetimed: scales !== undefined && change !== undefined,
+    /** Line for people, without the array's path; undefined if nothing was changed. */
+    warning: change,
+  };
 }
 
 /** Values of all parts in one type. */

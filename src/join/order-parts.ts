@@ -75,7 +75,7 @@ export interface PartSteps {
 export interface JoinScope {
   /** All parts in order, also those without steps. */
   readonly order: readonly number[];
-  /** The steps of each part that has some, without gaps. */
+  /** The steps of each part that has some, without gaps; in the order of {@link present}. */
   readonly steps: readonly PartSteps[];
   /** Steps of each part along the dimension. */
   readonly lengths: readonly number[];
@@ -85,8 +85,6 @@ export interface JoinScope {
   readonly names: readonly string[];
   /** Steps that the joined dimension has of each of these parts. */
   readonly weights: readonly number[];
-  /** Index in {@link present} of each part. */
-  readonly memberOf: ReadonlyMap<number, number>;
   /** Path of the coordinate along the dimension, if there is one. */
   readonly coordinate: string | undefined;
 }
@@ -168,7 +166,6 @@ export function scopeOfOrder(
     ...{ order, steps, lengths, present, coordinate },
     weights: present.map((part) => lengths[part]!),
     names: present.map((part) => parts[part]!.name),
-    memberOf: new Map(present.map((part, member) => [part, member])),
   };
 }
 

@@ -32,14 +32,9 @@ interface UnsignedRequest {
 }
 
 /** A URL to sign. */
-interface UnsignedUrl {
-  /** As in {@link UnsignedRequest}. */
-  readonly url: URL;
-  readonly credentials: Credentials;
-  readonly region: string;
+interface UnsignedUrl extends Omit<UnsignedRequest, "method" | "headers"> {
   /** Seconds after `now` in which the URL can be fetched; S3 allows up to a week. */
   readonly seconds: number;
-  readonly now: Date;
 }
 
 /**

@@ -71,47 +71,6 @@ function typed(
   return { dataType, attrs, fill: { served: fill, item, absentIsServed: true } };
 }
 
-t.test("a level of floats has the means of those that are there", async (t) => {
-  const data = Float32Array.from([
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    Number.NaN,
-    8,
-    9,
-    Number.NaN,
-    Number.NaN,
-    12,
-    13,
-    14,
-    15,
-  ]);
-  const array = { name: "a", data, shape: [3, 5], dims: ["y", "x"], compressor: null, attrs: { units: "K" } };
-  const source = createMemorySource({ groups: [{ path: "/", arrays: [array] }] });
-  const snapshot = createSnapshot(config, await source.readTree(), "no-cache");
-  const level = levelOf(snapshot.arrays.get("a") as ServedArray);
-  t.same(level.document, {
-    chunks: [2, 3],
-    compressor: null,
-    dimension_separator: ".",
-    dtype: "<f4",
-    fill_value: "NaN",
-    filters: null,
-    order: "C",
-    shape: [2, 3],
-    zarr_format: 2,
-  });
-  t.same(level.variable.attrs, { units: "K" });
-  t.same(level.zattrs, { units: "K", _ARRAY_DIMENSIONS: ["y", "x"] });
-  t.equal(level.v3Problem, undefined);
-  const outcome = await createTaskRunner()({ plan: level.plan, chunkCoords: [0, 0] });
-  if (outcome.status !== "encoded") throw new Error(JSON.stringify(outcome));
-  t.same([...new Float32Array(outcome.bytes.slice().buffer)], [3, 6, 5, 12, 13.5, 15]);
-});
-
 t.test("means have a type that tells values apart", async (t) => {
   const packed = { scale_factor: 0.01, add_offset: 273.15 };
   const types = [

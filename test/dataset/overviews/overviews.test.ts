@@ -228,19 +228,6 @@ t.test("places on the earth are known by latitudes and longitudes, or by a grid 
   t.notOk(isGeo({ variables: { img: { dims: ["y", "x"], shape: [4, 4] } } }));
 });
 
-t.test("the largest grid comes first", async (t) => {
-  const variables = {
-    a: { dims: ["y", "x"], shape: [4, 4] },
-    b: { dims: ["t", "y", "x"], shape: [9, 4, 4] },
-    x: { dims: ["x"], shape: [4] },
-  };
-  const { tree } = fakeSnapshot("d", { variables });
-  t.same(
-    listGrids(tree, new Set(["y", "x"])).map(({ variable }) => variable.name),
-    ["b", "a"],
-  );
-});
-
 t.test("OME-Zarr has an entry per variable, with centres of cells in units spelled out", async (t) => {
   const um = { units: "um" };
   const levels = levelsOf({
