@@ -36,7 +36,8 @@ const STANDARD_NAMES: Readonly<Record<string, AxisRole>> = Object.freeze({
 
 const LATITUDE_UNITS = /^degrees?_?n(?:orth)?$/i;
 const LONGITUDE_UNITS = /^degrees?_?e(?:ast)?$/i;
-const PRESSURE_UNITS = /^(?:hpa|pa|mbar|millibars?|bar|dbar|decibars?|kpa)$/i;
+/** Units of pressures (CF section 4.3.1). */
+export const PRESSURE_UNITS = /^(?:hpa|pa|mbar|millibars?|bar|dbar|decibars?|kpa)$/i;
 const TIME_UNITS = /^\s*[a-z]+\s+since\s/i;
 
 /** Dimension names that say what they are, for axes without attributes. */

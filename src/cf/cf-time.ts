@@ -248,7 +248,8 @@ function durationOf(value: number, unit: bigint): bigint {
   return value === whole ? exact : exact + BigInt(Math.round(rest / step)) * BigInt(step);
 }
 
-function isoText(time: bigint, calendar: Calendar): string | undefined {
+/** Writes nanoseconds since day 0 of a calendar as ISO text; undefined beyond some million years. */
+export function isoText(time: bigint, calendar: Calendar): string | undefined {
   const remainder = time % NANOSECONDS_PER_DAY;
   const ofDay = remainder < 0n ? remainder + NANOSECONDS_PER_DAY : remainder;
   const days = Number((time - ofDay) / NANOSECONDS_PER_DAY);

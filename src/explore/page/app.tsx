@@ -1,5 +1,4 @@
-import { computed } from "@preact/signals-core";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { otherAxes } from "../protocol.js";
 import { stepText } from "./axis-ticks.js";
 import { CategoryLegend } from "./colour/category-legend.js";
@@ -8,20 +7,20 @@ import { ColourControls } from "./colour/colour-controls.js";
 import { CopyButton } from "./controls.js";
 import { AxisChoice, DimensionControls } from "./dimension-controls.js";
 import { HelpDialog, openHelp } from "./help-dialog.js";
-import { useValue } from "./hooks.js";
+import { useComputed, useValue } from "./hooks.js";
 import { MapView } from "./map/map-view.js";
 import type { ExploreModel } from "./model.js";
 import { PlotView } from "./plot/plot-view.js";
 import { CodePanel } from "./save/code-panel.js";
 import { SavePanel } from "./save/save-panel.js";
-import { announcementOf, type StatusMessage, statusOf } from "./status-text.js";
+import { announcementOf, statusOf } from "./status-text.js";
 import { TextView } from "./text-view.js";
 import { VariableList } from "./variable-list.js";
 
 /** Head of the page: dataset, variable with units, the step that is shown, links. */
 function Headline({ model }: { readonly model: ExploreModel }) {
   const variable = useValue(model.variable);
-  const step = useValue(useMemo(() => computed(() => shownStep(model)), [model]));
+  const step = useComputed(() => shownStep(model), [model]);
   const { dataset, title, page } = model.source;
   return (
     <header class="head">
@@ -48,15 +47,16 @@ function Headline({ model }: { readonly model: ExploreModel }) {
   );
 }
 
-/** Returns the steps that are asked for and shown, as text; undefined if the variable has no other axes. */
+/** Returns the steps that are asked for and shown, as text, time first; undefined if the variable has no other axes. */
 function shownStep(model: ExploreModel): { readonly asked: string; readonly shown: string } | undefined {
   const resolved = model.resolved.value;
   const frame = model.picture.frame.value;
   if (resolved?.axes === undefined) return undefined;
   const { axes, variable, values } = resolved;
+  const isTime = (axis: number) => variable.axes[axis]?.role === "T";
+  const others = otherAxes(variable, axes);
   const textOf = (at: readonly number[]): string =>
-    otherAxes(variable, axes)
-      .sort((one, other) => rank(variable.axes[one]?.role) - rank(variable.axes[other]?.role))
+    [...others.filter(isTime), ...others.filter((axis) => !isTime(axis))]
       .map((axis) => stepText(values[axis]!, at[axis]!))
       .join(" · ");
   const asked = textOf(resolved.at);
@@ -66,22 +66,25 @@ function shownStep(model: ExploreModel): { readonly asked: string; readonly show
   return { asked, shown: isBehind ? textOf(frame.request.selection.at) : asked };
 }
 
-function rank(role: string | undefined): number {
-  return role === "T" ? 0 : 1;
-}
-
 /** Milliseconds after which the page says that it is reading. */
 const QUIET_MS = 150;
 
 /** What the page is doing, what went wrong, and what helps. */
 function StatusLine({ model }: { readonly model: ExploreModel }) {
-  const status = useValue(useMemo(() => computed(() => statusOf(model)), [model]));
-  const announcement = useValue(useMemo(() => computed(() => announcementOf(model)), [model]));
+  const status = useComputed(() => statusOf(model), [model]);
+  const announcement = useComputed(() => announcementOf(model), [model]);
   return (
     <footer class="status">
       <div class="messages">
-        {status.messages.map((message) => (
-          <Message key={message.text} message={message} model={model} />
+        {status.messages.map(({ kind, text, actions }) => (
+          <p key={text} class={kind} role={kind === "error" ? "alert" : undefined}>
+            {text}{" "}
+            {actions.map(({ label, run }) => (
+              <button type="button" key={label} onClick={() => run(model)}>
+                {label}
+              </button>
+            ))}
+          </p>
         ))}
       </div>
       <span class="progress">{useLate(status.progress, status.isBusy)}</span>
@@ -89,19 +92,6 @@ function StatusLine({ model }: { readonly model: ExploreModel }) {
         {announcement}
       </div>
     </footer>
-  );
-}
-
-function Message({ message, model }: { readonly message: StatusMessage; readonly model: ExploreModel }) {
-  return (
-    <p class={message.kind} role={message.kind === "error" ? "alert" : undefined}>
-      {message.text}{" "}
-      {message.actions.map((action) => (
-        <button type="button" key={action.label} onClick={() => action.run(model)}>
-          {action.label}
-        </button>
-      ))}
-    </p>
   );
 }
 
@@ -149,14 +139,16 @@ export function ExplorerPage({ model }: { readonly model: ExploreModel }) {
       </div>
       <div class="stage">
         {form === "image" && <MapView model={model} />}
-        {form === "image" && categories === undefined && <ColourBar model={model} />}
         {form === "image" && categories !== undefined && (
           <CategoryLegend model={model} categories={categories} />
         )}
         {form === "image" && categories === undefined && (
-          <div class="sheet" data-name="colours">
-            <ColourControls model={model} />
-          </div>
+          <>
+            <ColourBar model={model} />
+            <div class="sheet" data-name="colours">
+              <ColourControls model={model} />
+            </div>
+          </>
         )}
         {form === "text" && <TextView model={model} />}
         {form !== undefined && form !== "text" && <DimensionControls model={model} />}

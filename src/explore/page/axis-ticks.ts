@@ -1,6 +1,7 @@
 import { ticks } from "d3-array";
 import { format } from "d3-format";
-import { CALENDARS, type Calendar, type CalendarDate } from "../../cf/cf-time.js";
+import { PRESSURE_UNITS } from "../../cf/axis-roles.js";
+import { CALENDARS, type Calendar, isoText } from "../../cf/cf-time.js";
 import type { JsonObject } from "../../json/json-value.js";
 import { type Axis, edgesOf, stepNearest } from "../axis.js";
 import type { AxisDescription, AxisValues, Position } from "../protocol.js";
@@ -52,21 +53,11 @@ export function stepOf(values: AxisValues, axis: AxisDescription, position: Posi
   return Number.isInteger(value) && value >= 0 && value < axis.length ? value : undefined;
 }
 
-const PRESSURE_UNITS = /^(?:hpa|pa|mbar|millibars?|bar|dbar|decibars?|kpa)$/i;
-
 /** Tells whether values of an axis increase downwards: by the attribute `positive` (CF section 4.3); pressures do without it. */
 export function isDownward(attrs: JsonObject | undefined, units: string | undefined): boolean {
-  const { positive } = attrs ?? {};
-  if (typeof positive === "string" && /^(?:up|down)$/i.test(positive))
-    return positive.toLowerCase() === "down";
+  const positive = String(attrs?.positive).toLowerCase();
+  if (positive === "up" || positive === "down") return positive === "down";
   return units !== undefined && PRESSURE_UNITS.test(units);
-}
-
-interface DateTick {
-  /** Days since day 0 of the calendar. */
-  readonly value: number;
-  /** One or two lines: the second is the date or year that begins there. */
-  readonly label: string;
 }
 
 const ISO = /^(-?\d+)-(\d\d)-(\d\d)(?:T(\d\d):(\d\d):(\d\d(?:\.\d+)?))?$/;
@@ -76,14 +67,9 @@ const SECONDS_PER_DAY = 86_400;
 export function daysOfIso(text: string, calendar: Calendar): number {
   const match = ISO.exec(text);
   if (match === null) return Number.NaN;
-  const [year, month, day, hour, minute, second] = match.slice(1).map((part) => Number(part ?? 0)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
+    .slice(1)
+    .map((part) => Number(part ?? 0));
   return calendar.daysOf([year, month, day]) + (hour * 3600 + minute * 60 + second) / SECONDS_PER_DAY;
 }
 
@@ -118,8 +104,8 @@ function roundTimes(calendar: Calendar, low: number, high: number, maxCount: num
   return { step, positions };
 }
 
-/** Returns ticks at round times of a calendar; see {@link roundTimes}. */
-export function dateTicks(calendar: Calendar, low: number, high: number, maxCount: number): DateTick[] {
+/** Returns ticks at round times of a calendar, as {@link roundTimes}. A second line is the date or year that begins there. */
+export function dateTicks(calendar: Calendar, low: number, high: number, maxCount: number): Tick[] {
   const { step, positions } = roundTimes(calendar, low, high, maxCount);
   return positions.map((value, index) => ({
     value,
@@ -170,54 +156,36 @@ function labelOf(
   position: number,
   before: number | undefined,
 ): [own: string, begun?: string] {
-  const [date, seconds] = split(calendar, position);
-  const [year, month, day] = date;
-  if (unit === "year") return [String(year)];
-  const previous = before === undefined ? undefined : split(calendar, before)[0];
+  const [date, clock] = isoParts(calendar, position);
+  const year = date.slice(0, -6);
+  if (unit === "year") return [year];
+  const previous = before === undefined ? "" : isoParts(calendar, before)[0];
   if (unit === "second") {
-    const isSame = previous?.every((part, index) => part === date[index]) === true;
-    return isSame ? [clockText(seconds, count)] : [clockText(seconds, count), dateText(date)];
+    const own = clock.slice(0, count >= 60 ? 5 : count >= 1 ? 8 : undefined);
+    return previous === date ? [own] : [own, date];
   }
-  const monthName = MONTHS[month - 1] ?? String(month);
-  const own = unit === "month" ? monthName : `${monthName} ${day}`;
-  return previous?.[0] === year ? [own] : [own, String(year)];
+  const month = MONTHS[Number(date.slice(-5, -3)) - 1]!;
+  const own = unit === "month" ? month : `${month} ${Number(date.slice(-2))}`;
+  return previous.slice(0, -6) === year ? [own] : [own, year];
 }
 
 /** Returns a label of one line: the date instead of its midnight, the year instead of January, and `Dec 2001` after another year. */
 function shortLabel(calendar: Calendar, step: Step, position: number, before: number | undefined): string {
-  const [[year, month, day], seconds] = split(calendar, position);
   const [own, begun] = labelOf(calendar, step, position, before);
-  if (step[0] === "second") return Math.round(seconds * 1000) === 0 ? `${MONTHS[month - 1]} ${day}` : own;
+  const [date, clock] = isoParts(calendar, position);
+  if (step[0] === "second" && clock === "00:00:00")
+    return labelOf(calendar, ["day", 1, 1], position, before)[0];
   if (step[0] !== "month") return own;
-  if (month === 1) return String(year);
+  if (own === MONTHS[0]) return date.slice(0, -6);
   return before === undefined || begun === undefined ? own : `${own} ${begun}`;
 }
 
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
-/** Returns the date, and the seconds of the day rounded to milliseconds. */
-function split(calendar: Calendar, position: number): [CalendarDate, number] {
+function isoParts(calendar: Calendar, days: number): [date: string, clock: string] {
   // A float of days is no exact second: the last microsecond of a day is the next day's first.
-  const milliseconds = Math.round(position * SECONDS_PER_DAY * 1000);
-  const day = Math.floor(milliseconds / SECONDS_PER_DAY / 1000);
-  return [calendar.dateOf(day), milliseconds / 1000 - day * SECONDS_PER_DAY];
-}
-
-function clockText(seconds: number, step: number): string {
-  const whole = Math.floor(seconds + 1e-6);
-  const clock = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60].map(twoDigits).join(":");
-  if (step >= 60) return clock;
-  const fraction = step >= 1 ? "" : (seconds - whole).toFixed(3).slice(1).replace(/0+$/, "");
-  return `${clock}:${twoDigits(whole % 60)}${fraction === "." ? "" : fraction}`;
-}
-
-function dateText([year, month, day]: CalendarDate): string {
-  const sign = year < 0 ? "-" : "";
-  return `${sign}${String(Math.abs(year)).padStart(4, "0")}-${twoDigits(month)}-${twoDigits(day)}`;
-}
-
-function twoDigits(value: number): string {
-  return String(value).padStart(2, "0");
+  const milliseconds = BigInt(Math.round(days * SECONDS_PER_DAY * 1000));
+  return (isoText(milliseconds * 1_000_000n, calendar) ?? "").split("T") as [string, string];
 }
 
 function range(first: number, last: number): number[] {
@@ -365,10 +333,8 @@ function stepsBetween(
     const value = numbers === undefined ? index : numbers[index]!;
     return value >= low && value <= high;
   };
-  let [first, last] = [0, length - 1];
-  while (first < length && !isInside(first)) first++;
-  while (last > first && !isInside(last)) last--;
-  return first < length ? [first, last] : undefined;
+  const steps = Array.from({ length }, (_, index) => index).filter(isInside);
+  return steps.length === 0 ? undefined : [steps[0]!, steps.at(-1)!];
 }
 
 function multiples(low: number, high: number, step: number): number[] {

@@ -1,5 +1,5 @@
-import type { ReadonlySignal } from "@preact/signals-core";
-import { useEffect, useState } from "preact/hooks";
+import { computed, type ReadonlySignal } from "@preact/signals-core";
+import { useEffect, useMemo, useState } from "preact/hooks";
 
 /** Returns the value of a signal, and renders the component again when it changes. */
 export function useValue<T>(signal: ReadonlySignal<T>): T {
@@ -9,6 +9,11 @@ export function useValue<T>(signal: ReadonlySignal<T>): T {
     [signal],
   );
   return signal.peek();
+}
+
+/** Returns what a function makes of signals, and renders the component again when it changes. */
+export function useComputed<T>(compute: () => T, inputs: readonly unknown[]): T {
+  return useValue(useMemo(() => computed(compute), inputs));
 }
 
 /**

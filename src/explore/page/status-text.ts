@@ -9,31 +9,28 @@ export interface StatusMessage {
   readonly actions: readonly { readonly label: string; readonly run: (model: ExploreModel) => void }[];
 }
 
-/** All that the page says about its state. */
-export interface Status {
-  readonly messages: readonly StatusMessage[];
-  /** How far reading has come, or how long it took; empty if nothing is read. */
+/** How far reading has come, or how long it took, and whether it is not over; empty if nothing is read. */
+interface ReadingText {
   readonly progress: string;
-  /** Whether `progress` tells of something that is not over. */
   readonly isBusy: boolean;
 }
 
 const RETRY = [{ label: "Retry", run: (model: ExploreModel) => model.retry() }];
 
 /** Puts the state of the page into words. */
-export function statusOf(model: ExploreModel): Status {
+export function statusOf(model: ExploreModel): ReadingText & { readonly messages: readonly StatusMessage[] } {
   const messages: StatusMessage[] = [];
   const note = (text: string): number => messages.push({ kind: "note", text, actions: [] });
   const failures = [model.failure.value, model.picture.failure.value];
   for (const failure of failures) {
     if (failure === undefined) continue;
-    const id = failure.requestId === undefined ? "" : ` (request ${failure.requestId})`;
-    const text = failure.sentence.includes(failure.requestId ?? "\0")
-      ? failure.sentence
-      : `${failure.sentence}${id}`;
+    const { sentence, requestId = "" } = failure;
+    const text = sentence.includes(requestId) ? sentence : `${sentence} (request ${requestId})`;
     // An answer has an id: without one the server is away, and what is shown may be outdated by now.
     const isAway = failure.mayRetry && failure.requestId === undefined;
-    const shown = isAway && model.picture.frame.value !== undefined ? ` ${beforeSentence(model)}` : "";
+    const isShown = isAway && model.picture.frame.value !== undefined;
+    const time = model.picture.failedAt.toTimeString().slice(0, 5);
+    const shown = isShown ? ` What is shown was read before ${time}.` : "";
     messages.push({ kind: "error", text: text + shown, actions: failure.mayRetry ? RETRY : [] });
   }
   const dataset = model.dataset.value;
@@ -88,10 +85,6 @@ function tooMuchMessage(model: ExploreModel): StatusMessage | undefined {
   return { kind: "note", text: `This picture ${cost}.`, actions: [showCentre, readAll] };
 }
 
-function beforeSentence({ picture }: ExploreModel): string {
-  return `What is shown was read before ${picture.failedAt.toTimeString().slice(0, 5)}.`;
-}
-
 function missingSentence(model: ExploreModel): string | undefined {
   const frame = model.picture.frame.value;
   if (frame === undefined || frame.done < frame.total || frame.cells === 0 || frame.missing < frame.cells)
@@ -99,18 +92,15 @@ function missingSentence(model: ExploreModel): string | undefined {
   return `No values here: all ${count(frame.cells)} cells are missing.`;
 }
 
-function progressOf(model: ExploreModel): { readonly progress: string; readonly isBusy: boolean } {
-  const progress = model.picture.progress.value;
-  const frame = model.picture.frame.value;
-  if (progress === undefined) {
-    const isWaiting = model.picture.failure.value === undefined && model.failure.value === undefined;
-    return isWaiting ? { progress: "Finding the range…", isBusy: true } : { progress: "", isBusy: false };
+function progressOf({ picture, failure }: ExploreModel): ReadingText {
+  const hasFailed = picture.failure.value !== undefined;
+  if (picture.progress.value === undefined) {
+    const isBusy = !hasFailed && failure.value === undefined;
+    return { progress: isBusy ? "Finding the range…" : "", isBusy };
   }
-  const { done, total, ms, isComplete } = progress;
-  if (isComplete)
-    return { progress: `${count(done)}/${count(total)} chunks · ${Math.round(ms)} ms`, isBusy: false };
-  if (model.picture.failure.value !== undefined)
-    return { progress: `${count(done)}/${count(total)} chunks`, isBusy: false };
-  const coarse = frame?.isWhole === true && frame.done < frame.total ? " Coarse view; sharpening." : "";
-  return { progress: `Reading ${count(done)} of ${count(total)} chunks…${coarse}`, isBusy: true };
+  const { done, total, ms } = picture.progress.value;
+  const read = `${count(done)}/${count(total)} chunks`;
+  if (done === total) return { progress: `${read} · ${Math.round(ms)} ms`, isBusy: false };
+  if (hasFailed) return { progress: read, isBusy: false };
+  return { progress: `Reading ${count(done)} of ${count(total)} chunks…`, isBusy: true };
 }

@@ -7,13 +7,8 @@ import type { ExploreModel } from "./model.js";
 const FILTER_FROM = 8;
 
 /** List of the variables, data before coordinates, with a filter if there are many. */
-export function VariableList({
-  model,
-  onChosen,
-}: {
-  readonly model: ExploreModel;
-  readonly onChosen: () => void;
-}) {
+export function VariableList(props: { readonly model: ExploreModel; readonly onChosen: () => void }) {
+  const { model, onChosen } = props;
   const dataset = useValue(model.dataset);
   const current = useValue(model.variable);
   const [filter, setFilter] = useState("");
@@ -75,15 +70,7 @@ function VariableItem(props: {
         aria-current={props.isCurrent ? "true" : undefined}
         onClick={props.onChosen}
       >
-        <span class="name">
-          {path.split("/").map((part, index) => (
-            <span key={index}>
-              {index > 0 && "/"}
-              {index > 0 && <wbr />}
-              {part}
-            </span>
-          ))}
-        </span>
+        <span class="name">{path.split(/(?<=\/)/).map((part) => [part, <wbr key={part} />])}</span>
         <span class="dims">{dims.join(" ")}</span>
       </button>
     </li>
@@ -92,8 +79,6 @@ function VariableItem(props: {
 
 function matches({ path, title, attrs }: VariableDescription, filter: string): boolean {
   const text = `${path} ${title} ${String(attrs.standard_name ?? "")}`.toLowerCase();
-  return filter
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
+  const words = filter.toLowerCase().split(/\s+/);
+  return words.every((word) => text.includes(word));
 }

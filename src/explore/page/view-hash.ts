@@ -121,32 +121,29 @@ function formatRange(range: ColourChoice["range"]): string | undefined {
 function parseRange(text: string): ColourChoice["range"] {
   const percentiles = PERCENTILES.exec(text)?.slice(1).map(Number);
   if (percentiles !== undefined) {
-    const [low, high] = percentiles as [number, number];
+    const [low = 0, high = 0] = percentiles;
     return low < high && high <= 100 ? { percentiles: [low, high] } : undefined;
   }
-  const [low, high, ...rest] = numbersOf(text);
-  if (low === undefined || high === undefined || rest.length > 0) return undefined;
+  const [low = 0, high = 0] = numbersOf(text, 2) ?? [];
   return low < high ? { low, high } : undefined;
 }
 
 function parseBox(text: string): Box | undefined {
-  const [left, bottom, right, top, ...rest] = numbersOf(text);
-  if (left === undefined || bottom === undefined || right === undefined || top === undefined)
-    return undefined;
-  return rest.length > 0 || left === right || bottom === top ? undefined : { left, right, bottom, top };
+  const [left = 0, bottom = 0, right = 0, top = 0] = numbersOf(text, 4) ?? [];
+  return left === right || bottom === top ? undefined : { left, right, bottom, top };
 }
 
 function parseProbe(text: string, values: ReadonlyMap<string, string>): Probe | undefined {
-  const [x, y, ...rest] = numbersOf(text);
-  if (x === undefined || y === undefined || rest.length > 0) return undefined;
+  const [x, y] = numbersOf(text, 2) ?? [];
+  if (x === undefined || y === undefined) return undefined;
   const plot = values.get("plot") === "histogram" ? "histogram" : "series";
   return { x, y, along: values.get("along"), plot };
 }
 
-/** Returns the numbers of a list; none if one of them is no number. */
-function numbersOf(text: string): number[] {
-  const parts = text.split(",");
-  return parts.every((part) => NUMBER.test(part)) ? parts.map(Number).filter(Number.isFinite) : [];
+/** Returns the numbers of a list; undefined unless it has this length, and each is a number. */
+function numbersOf(text: string, length: number): number[] | undefined {
+  const numbers = text.split(",").map((part) => (NUMBER.test(part) ? Number(part) : Number.NaN));
+  return numbers.length === length && numbers.every(Number.isFinite) ? numbers : undefined;
 }
 
 function splitPart(part: string): [string, string] | undefined {

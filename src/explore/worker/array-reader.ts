@@ -60,11 +60,12 @@ registerCodecs();
 /** Opens an array for reading. */
 export async function openArray(location: ArrayLocation, document: ReadableDocument): Promise<ArrayReader> {
   const { url, name, token } = location;
+  const chunkKeyOf = (coords: readonly number[]) => coords.join(document.separator) || "0";
   const store: zarr.AsyncReadable = {
     async get(key, reading: Reading = {}) {
       if (key === "/.zarray") return new TextEncoder().encode(document.zarray);
       const { coords = [], signal } = reading;
-      const chunkKey = coords.join(document.separator) || "0";
+      const chunkKey = chunkKeyOf(coords);
       const bytes = await fetchBytes(url + chunkKey, { token, what: `chunk ${chunkKey} of ${name}`, signal });
       if (bytes === undefined) throw ABSENT;
       return bytes;
@@ -86,11 +87,9 @@ export async function openArray(location: ArrayLocation, document: ReadableDocum
         signal?.throwIfAborted();
         if (error === ABSENT) return undefined;
         if (error instanceof ReadFailure) throw error;
-        const chunkKey = coords.join(document.separator) || "0";
         const reason = messageOf(error instanceof Error && error.cause !== undefined ? error.cause : error);
-        throw new ReadFailure(`Chunk ${chunkKey} of ${name} could not be decoded: ${reason}.`, {
-          cause: error,
-        });
+        const sentence = `Chunk ${chunkKeyOf(coords)} of ${name} could not be decoded: ${reason}.`;
+        throw new ReadFailure(sentence, { cause: error });
       }
     },
   };
@@ -105,12 +104,8 @@ function decodedChunk(data: unknown, document: ReadableDocument, count: number):
   if (dataType.kind === "S" || dataType.kind === "U")
     return textChunk(fixedTexts(data as Uint8Array | Uint32Array, numbersPerValue, count));
   const { numbers, exact } = numbersOf(data, dataType);
-  return {
-    numbers,
-    texts: undefined,
-    exact,
-    byteLength: numbers.byteLength + (exact?.byteLength ?? 0),
-  };
+  const byteLength = numbers.byteLength + (exact?.byteLength ?? 0);
+  return { numbers, texts: undefined, exact, byteLength };
 }
 
 function numbersOf(
@@ -329,11 +324,7 @@ export function chunksFromCentre(
   const [rowList, columnList] = [[...rows], [...columns]];
   const [middleRow, middleColumn] = [(rowList.length - 1) / 2, (columnList.length - 1) / 2];
   const chunks = rowList.flatMap((row, y) =>
-    columnList.map((column, x) => ({
-      row,
-      column,
-      distance: (y - middleRow) ** 2 + (x - middleColumn) ** 2,
-    })),
+    columnList.map((column, x) => ({ row, column, distance: Math.hypot(y - middleRow, x - middleColumn) })),
   );
   return chunks.sort((one, other) => one.distance - other.distance);
 }

@@ -62,8 +62,8 @@ export class DatasetSession {
   /** Returns how an array is read. @throws ReadFailure */
   documentOf({ level, path }: Pick<Resolution, "level" | "path">): ReadableDocument {
     const { arrays, overviewArrays } = this.#dataset;
-    const document = (level === 0 ? arrays : overviewArrays).get(path);
-    if (document === undefined) throw new ReadFailure(`"${path}" cannot be read in a browser.`);
+    const document = (level === 0 ? arrays : overviewArrays).get(path)?.readable;
+    if (typeof document !== "object") throw new ReadFailure(`"${path}" cannot be read in a browser.`);
     return document;
   }
 

@@ -8,15 +8,16 @@ import type {
   VariableDescription,
 } from "../protocol.js";
 import { arraysOf, isDrawable, type MetadataArray } from "./array-reader.js";
-import type { ReadableDocument } from "./readable-document.js";
 
 /** A dataset, and how its arrays are read. */
 export interface OpenedDataset {
   readonly description: DatasetDescription;
-  /** Arrays of the dataset by path, and those of the overviews; undefined if a browser cannot read them. */
-  readonly arrays: ReadonlyMap<string, ReadableDocument>;
-  readonly overviewArrays: ReadonlyMap<string, ReadableDocument>;
+  /** Arrays of the dataset and of the overviews, by path. */
+  readonly arrays: ReadonlyMap<string, MetadataArray>;
+  readonly overviewArrays: ReadonlyMap<string, MetadataArray>;
 }
+
+type Arrays = ReadonlyMap<string, MetadataArray>;
 
 const TITLES = ["long_name", "title", "description", "standard_name"];
 
@@ -32,20 +33,9 @@ export function describeDataset(zmetadata: string, overviews?: string, group = "
   const coarse = overviews === undefined ? [] : arraysOf(overviews).arrays;
   const byPath = new Map(arrays.map((array) => [array.path, array]));
   const coarseByPath = new Map(coarse.map((array) => [array.path, array]));
-  const coordinates = coordinatePaths(arrays, byPath);
+  const coordinates = coordinatePaths(byPath);
   const variables = arrays.map((array) => describe(array, byPath, coordinates, coarseByPath, group));
-  return {
-    description: { attrs, variables },
-    arrays: readableOf(arrays),
-    overviewArrays: readableOf(coarse),
-  };
-}
-
-function readableOf(arrays: readonly MetadataArray[]): Map<string, ReadableDocument> {
-  const readable = new Map<string, ReadableDocument>();
-  for (const { path, readable: document } of arrays)
-    if (typeof document !== "string") readable.set(path, document);
-  return readable;
+  return { description: { attrs, variables }, arrays: byPath, overviewArrays: coarseByPath };
 }
 
 function describe(
@@ -83,12 +73,7 @@ function describe(
   };
 }
 
-function describeAxis(
-  array: MetadataArray,
-  dim: string,
-  length: number,
-  byPath: ReadonlyMap<string, MetadataArray>,
-): AxisDescription {
+function describeAxis(array: MetadataArray, dim: string, length: number, byPath: Arrays): AxisDescription {
   const coordinate = coordinateOf(array, dim, byPath);
   const attrs = coordinate?.attrs;
   const isReadable = typeof coordinate?.readable === "object" && coordinate.shape[0] === length;
@@ -103,11 +88,7 @@ function describeAxis(
 }
 
 /** Finds the coordinate of a dimension in the array's group, else in the groups above it, as xarray's DataTree inherits them. */
-function coordinateOf(
-  array: MetadataArray,
-  dim: string,
-  byPath: ReadonlyMap<string, MetadataArray>,
-): MetadataArray | undefined {
+function coordinateOf(array: MetadataArray, dim: string, byPath: Arrays): MetadataArray | undefined {
   for (let group = array.group; ; group = group.replace(/[^/]*\/$/, "")) {
     const found = byPath.get(group + dim);
     if (found?.dims.length === 1 && found.dims[0] === dim) return found;
@@ -120,7 +101,7 @@ function curvilinearOf(
   array: MetadataArray,
   y: string,
   x: string,
-  byPath: ReadonlyMap<string, MetadataArray>,
+  byPath: Arrays,
 ): VariableDescription["curvilinear"] {
   const isFound = (dim: string) => {
     const attrs = coordinateOf(array, dim, byPath)?.attrs;
@@ -142,7 +123,7 @@ function curvilinearOf(
 
 function levelsOf(
   { path, shape, readable }: MetadataArray,
-  coarse: ReadonlyMap<string, MetadataArray>,
+  coarse: Arrays,
   group: string,
 ): LevelDescription[] {
   const levels: LevelDescription[] = [];
@@ -159,12 +140,9 @@ function levelsOf(
 }
 
 /** Paths of coordinates: named as their dimension, or listed in an attribute `coordinates` or `bounds` (CF sections 5 and 7). */
-function coordinatePaths(
-  arrays: readonly MetadataArray[],
-  byPath: ReadonlyMap<string, MetadataArray>,
-): ReadonlySet<string> {
+function coordinatePaths(byPath: Arrays): ReadonlySet<string> {
   const paths = new Set<string>();
-  for (const { path, group, name, dims, attrs } of arrays) {
+  for (const { path, group, name, dims, attrs } of byPath.values()) {
     if (dims.length === 1 && dims[0] === name) paths.add(path);
     const listed = [attrs.coordinates, attrs.bounds].flatMap((text) =>
       typeof text === "string" ? text.split(/\s+/) : [],

@@ -16,24 +16,19 @@ import type { AxisReader, FoundCell } from "./read-axis.js";
 
 const ANSWER_MS = 100;
 
-interface Part {
-  readonly job: ChunkJob<Chunk>;
-  /** First index of the series that the chunk holds, and how many. */
-  readonly begin: number;
-  readonly count: number;
-}
-
 /** Reads the values along one axis, chunk by chunk from its begin. */
 export class SeriesReading implements ChunkOwner<Chunk> {
   readonly priority = PRIORITY.series;
   readonly jobs: readonly ChunkJob<Chunk>[];
   readonly cost: ReadingCost;
   readonly #session: DatasetSession;
-  readonly #variable: VariableDescription;
+  readonly #packing: VariableDescription["packing"];
   readonly #send: (answer: SeriesAnswer) => void;
   readonly #fail: (error: unknown) => void;
   readonly #values: Float64Array<ArrayBuffer>;
-  readonly #open = new Map<string, Part>();
+  /** Keys of chunks that are not read, and their places in the series. */
+  readonly #open = new Map<string, number>();
+  readonly #chunkLength: number;
   readonly #total: number;
   /** Place of the first value in its chunk, and distance of the next one. */
   readonly #base: number;
@@ -51,7 +46,7 @@ export class SeriesReading implements ChunkOwner<Chunk> {
     const length = shape[along];
     if (length === undefined) throw new ReadFailure(`${variable.title} has no axis ${along}.`);
     this.#session = session;
-    this.#variable = variable;
+    this.#packing = variable.packing;
     this.#send = send;
     this.#fail = fail;
     this.#values = new Float64Array(length).fill(Number.NaN);
@@ -60,20 +55,18 @@ export class SeriesReading implements ChunkOwner<Chunk> {
     const { coords, offset } = session.placeOf(source, at);
     this.#stride = session.documentOf(source).strides[along]!;
     this.#base = offset;
-    const chunkLength = chunkShape[along]!;
-    this.#total = Math.ceil(length / chunkLength);
-    for (let chunk = 0; chunk < this.#total; chunk++) {
-      const begin = chunk * chunkLength;
-      const part = {
-        job: session.job(source, coords.with(along, chunk)),
-        begin,
-        count: Math.min(chunkLength, length - begin),
-      };
-      const cached = session.queue.get(part.job.key);
-      if (cached === undefined) this.#open.set(part.job.key, part);
-      else this.#fill(part, cached.chunk);
+    this.#chunkLength = chunkShape[along]!;
+    this.#total = Math.ceil(length / this.#chunkLength);
+    const jobs: ChunkJob<Chunk>[] = [];
+    for (let place = 0; place < this.#total; place++) {
+      const job = session.job(source, coords.with(along, place));
+      const cached = session.queue.get(job.key);
+      if (cached === undefined) {
+        this.#open.set(job.key, place);
+        jobs.push(job);
+      } else this.#fill(place, cached.chunk);
     }
-    this.jobs = Array.from(this.#open.values(), ({ job }) => job);
+    this.jobs = jobs;
     this.cost = costOf(this.jobs.length, chunkShape, dataType.itemSize);
   }
 
@@ -88,7 +81,7 @@ export class SeriesReading implements ChunkOwner<Chunk> {
   }
 
   onRead(key: string, chunk: Chunk): void {
-    this.#fill(this.#open.get(key) as Part, chunk);
+    this.#fill(this.#open.get(key)!, chunk);
     this.#open.delete(key);
     if (this.#open.size === 0) {
       this.stop();
@@ -101,11 +94,14 @@ export class SeriesReading implements ChunkOwner<Chunk> {
     this.#fail(error);
   }
 
-  #fill({ begin, count }: Part, chunk: Chunk): void {
+  #fill(place: number, chunk: Chunk): void {
     if (chunk?.numbers === undefined) return;
-    const { packing } = this.#variable;
-    for (let index = 0; index < count; index++)
-      this.#values[begin + index] = unpacked(chunk.numbers[this.#base + index * this.#stride]!, packing);
+    const begin = place * this.#chunkLength;
+    const count = Math.min(this.#chunkLength, this.#values.length - begin);
+    for (let index = 0; index < count; index++) {
+      const stored = chunk.numbers[this.#base + index * this.#stride]!;
+      this.#values[begin + index] = unpacked(stored, this.#packing);
+    }
   }
 
   #answer(): void {

@@ -17,7 +17,7 @@ export function shownRangeOf(choice: ColourChoice, found: RangeAnswer | undefine
   if (byHand === undefined && found === undefined) return undefined;
   let { low, high } = byHand ?? found?.range ?? { low: 0, high: 1 };
   if (choice.isLog) {
-    if (high <= 0) return { low: 10 ** -LOG_DECADES, high: 1, isLog: true };
+    if (high <= 0) [low, high] = [0, 1];
     return { low: low > 0 ? low : high / 10 ** LOG_DECADES, high, isLog: true };
   }
   if (choice.isSymmetric) {
@@ -120,10 +120,8 @@ export class ColourModel {
   /** Sets the range by hand; its ends may come in any order. */
   setRange(first: number, second: number): void {
     if (!Number.isFinite(first) || !Number.isFinite(second) || first === second) return;
-    this.choose({
-      range: { low: Math.min(first, second), high: Math.max(first, second) },
-      isSymmetric: false,
-    });
+    const [low, high] = [Math.min(first, second), Math.max(first, second)];
+    this.choose({ range: { low, high }, isSymmetric: false });
   }
 
   /** Keeps scale and range as they are for other variables too, or no longer. */
@@ -131,27 +129,19 @@ export class ColourModel {
     const range = this.range.peek();
     if (this.categories.peek() !== undefined) return;
     if (this.choice.peek().isLocked || range === undefined) this.choose({ isLocked: false });
-    else
-      this.choose({
-        isLocked: true,
-        scale: this.scale.peek(),
-        range: { low: range.low, high: range.high },
-      });
+    else {
+      const { low, high } = range;
+      this.choose({ isLocked: true, scale: this.scale.peek(), range: { low, high } });
+    }
   }
 
   /** Fits the range to what is visible. */
   async fitHere(): Promise<void> {
-    const { client, resolved, viewport, fail } = this.#inputs;
+    const { resolved, viewport, fail } = this.#inputs;
     const shown = resolved.peek();
     if (shown?.axes === undefined || this.categories.peek() !== undefined) return;
     try {
-      const { range } = await client.ask<"range">({
-        kind: "range",
-        selection: { variable: shown.variable.path, at: shown.at },
-        axes: shown.axes,
-        percentiles: this.#percentiles(),
-        viewport: viewport.peek(),
-      });
+      const { range } = await this.#ask(shown, viewport.peek());
       if (range !== undefined && resolved.peek()?.variable === shown.variable)
         this.setRange(range.low, range.high);
     } catch (error) {
@@ -159,7 +149,6 @@ export class ColourModel {
     }
   }
 
-  /** Asks for ranges that failed, the next time that they are needed. */
   retry(): void {
     this.#asked.clear();
     this.#find(this.#inputs.resolved.peek());
@@ -169,17 +158,17 @@ export class ColourModel {
     const key = this.#keyOf(shown);
     if (shown === undefined || key === undefined || this.#asked.has(key)) return;
     this.#asked.add(key);
-    this.#inputs.client
-      .ask<"range">({
-        kind: "range",
-        selection: { variable: shown.variable.path, at: shown.at },
-        axes: shown.axes,
-        percentiles: this.#percentiles(),
-      })
+    this.#ask(shown)
       .then((answer) => {
         this.#found.value = new Map(this.#found.peek()).set(key, answer);
       })
       .catch(this.#inputs.fail);
+  }
+
+  #ask({ variable, at, axes }: ResolvedView, viewport?: Viewport): Promise<RangeAnswer> {
+    const selection = { variable: variable.path, at };
+    const percentiles = this.#percentiles();
+    return this.#inputs.client.ask<"range">({ kind: "range", selection, axes, percentiles, viewport });
   }
 
   #keyOf(shown: ResolvedView | undefined): string | undefined {

@@ -17,20 +17,10 @@ export function cssColour(table: Uint8Array, index: number): string {
 }
 
 /** Colours of what has no value. */
-export interface GroundColours {
-  readonly missing: Rgba;
-  readonly missingStripe: Rgba;
-  readonly unread: Rgba;
-  readonly unreadCheck: Rgba;
-}
+export type GroundColours = Readonly<Record<"missing" | "missingStripe" | "unread" | "unreadCheck", Rgba>>;
 
 /** Part of a picture that the grid covers, in pixels: from `left` and `top` to before `right` and `bottom`. */
-export interface Inside {
-  readonly left: number;
-  readonly right: number;
-  readonly top: number;
-  readonly bottom: number;
-}
+export type Inside = Readonly<Record<"left" | "right" | "top" | "bottom", number>>;
 
 /** What a picture contains besides values in the range. */
 export interface PictureContents {

@@ -1,17 +1,12 @@
 import { cellAxis } from "../../axis.js";
-import type { AxisValues, Box, ProbeAnswer } from "../../protocol.js";
+import { type Box, INDEX_AXIS, type ProbeAnswer } from "../../protocol.js";
 import { axisTicks, cellEdges, degreeTicks, type Tick } from "../axis-ticks.js";
 import type { ExploreModel } from "../model.js";
 import type { ResolvedView } from "../resolve-view.js";
 import { type Coasts, linesInBox } from "./coastline.js";
 import { pointOf, type Size } from "./plane-box.js";
 
-interface Margins {
-  readonly left: number;
-  readonly right: number;
-  readonly top: number;
-  readonly bottom: number;
-}
+type Margins = Readonly<Record<"left" | "right" | "top" | "bottom", number>>;
 
 const PIXELS_PER_TICK = 90;
 const NARROW = 600;
@@ -63,9 +58,8 @@ export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coas
   context.translate(margins.left, margins.top);
   if (isMap && model.hasCoast.peek()) drawCoast(drawing, coasts);
   const { pointer, fixed, hasCrossHair } = model.probes;
-  if (fixed.peek() !== undefined) drawCell(drawing, fixed.peek() as ProbeAnswer, "--mark", true);
-  if (pointer.peek() !== undefined)
-    drawCell(drawing, pointer.peek() as ProbeAnswer, "--mark", hasCrossHair.peek());
+  drawCell(drawing, fixed.peek(), true);
+  drawCell(drawing, pointer.peek(), hasCrossHair.peek());
   context.restore();
   context.strokeStyle = drawing.style.getPropertyValue("--muted");
   context.lineWidth = 1;
@@ -155,63 +149,52 @@ function drawTitles({ context, style, model, resolved, size, margins }: Drawing)
 function ticksOf({ model, resolved, box, size }: Drawing): [Tick[], Tick[]] {
   const { axes, variable, values } = resolved;
   if (axes === undefined) return [[], []];
-  const [columns, rows] = [size.width, size.height].map((length) =>
-    Math.max(2, Math.floor(length / PIXELS_PER_TICK)),
-  );
+  const countOf = (length: number) => Math.max(2, Math.floor(length / PIXELS_PER_TICK));
+  const [columns, rows] = [countOf(size.width), countOf(size.height)];
   const [left, right] = [Math.min(box.left, box.right), Math.max(box.left, box.right)];
   const [bottom, top] = [Math.min(box.bottom, box.top), Math.max(box.bottom, box.top)];
   if (model.camera.plane.peek()?.aspect === "degrees") {
-    return [
-      degreeTicks(left, right, columns as number, "longitude"),
-      degreeTicks(bottom, top, (rows as number) + 1, "latitude"),
-    ];
+    return [degreeTicks(left, right, columns, "longitude"), degreeTicks(bottom, top, rows + 1, "latitude")];
   }
-  const tick = (index: number, low: number, high: number, count: number): Tick[] => {
-    const own = model.camera.inCells.peek()
-      ? { ...values[index]!, numbers: undefined, texts: undefined }
-      : values[index];
-    return axisTicks(variable.axes[index]!, own as AxisValues, low, high, count);
-  };
-  return [tick(axes.x, left, right, columns as number), tick(axes.y, bottom, top, (rows as number) + 1)];
+  const tick = (index: number, low: number, high: number, count: number): Tick[] =>
+    axisTicks(
+      variable.axes[index]!,
+      model.camera.inCells.peek() ? INDEX_AXIS : values[index]!,
+      low,
+      high,
+      count,
+    );
+  return [tick(axes.x, left, right, columns), tick(axes.y, bottom, top, rows + 1)];
 }
 
 /** Outlines a cell; one whose edges are not known is marked by its centre. */
-function drawCell(drawing: Drawing, answer: ProbeAnswer, colour: string, isMarked: boolean): void {
+function drawCell(drawing: Drawing, answer: ProbeAnswer | undefined, isMarked: boolean): void {
   const { context, style, model, resolved, box, size } = drawing;
   const { axes, places } = resolved;
-  if (axes === undefined || answer.cell === undefined) return;
-  const [x, y] = [axes.x, axes.y].map((index) => {
+  const { isCurved = false, x: { wraps = false } = {} } = model.camera.plane.peek() ?? {};
+  if (axes === undefined || answer?.cell === undefined) return;
+  const edgesOf = (index: number) => {
     const axis = places[index]!;
-    return cellEdges(
-      model.camera.inCells.peek() ? cellAxis(axis.length) : axis,
-      answer.cell?.[index] as number,
-    );
-  }) as [readonly [number, number], readonly [number, number]];
-  let centre = pointOf(box, size, answer);
-  const isCurved = model.camera.plane.peek()?.isCurved === true;
+    return cellEdges(model.camera.inCells.peek() ? cellAxis(axis.length) : axis, answer.cell![index]!);
+  };
+  const [[left, right], [bottom, top]] = [edgesOf(axes.x), edgesOf(axes.y)];
   // On a globe, the cell is shown where the box is.
-  const turn =
-    model.camera.plane.peek()?.x.wraps === true
-      ? 360 * Math.round(((box.left + box.right) / 2 - answer.x) / 360)
-      : 0;
-  const strokes = [
+  const turn = wraps ? 360 * Math.round(((box.left + box.right) / 2 - answer.x) / 360) : 0;
+  const begin = pointOf(box, size, isCurved ? answer : { x: left + turn, y: bottom });
+  const end = pointOf(box, size, isCurved ? answer : { x: right + turn, y: top });
+  const [x, y] = [(begin.x + end.x) / 2, (begin.y + end.y) / 2];
+  for (const [width, property] of [
     [3, "--coast-halo"],
-    [1.5, colour],
-  ] as const;
-  for (const [width, property] of strokes) {
+    [1.5, "--mark"],
+  ] as const) {
     context.lineWidth = width;
     context.strokeStyle = style.getPropertyValue(property);
-    if (!isCurved) {
-      const begin = pointOf(box, size, { x: x[0] + turn, y: y[0] });
-      const end = pointOf(box, size, { x: x[1] + turn, y: y[1] });
-      context.strokeRect(begin.x, begin.y, end.x - begin.x, end.y - begin.y);
-      centre = { x: (begin.x + end.x) / 2, y: (begin.y + end.y) / 2 };
-    }
+    if (!isCurved) context.strokeRect(begin.x, begin.y, end.x - begin.x, end.y - begin.y);
     if (!isMarked && !isCurved) continue;
-    drawLine(context, centre.x - 10, centre.y, centre.x - 3, centre.y);
-    drawLine(context, centre.x + 3, centre.y, centre.x + 10, centre.y);
-    drawLine(context, centre.x, centre.y - 10, centre.x, centre.y - 3);
-    drawLine(context, centre.x, centre.y + 3, centre.x, centre.y + 10);
+    for (const side of [-1, 1]) {
+      drawLine(context, x + side * 3, y, x + side * 10, y);
+      drawLine(context, x, y + side * 3, x, y + side * 10);
+    }
   }
 }
 

@@ -20,7 +20,6 @@ export interface Progress {
   readonly total: number;
   /** Milliseconds from the request to the last answer. */
   readonly ms: number;
-  readonly isComplete: boolean;
 }
 
 /** Milliseconds without movement after which a step is read that a slider passes. */
@@ -112,7 +111,7 @@ export class PictureLoader {
       return;
     }
     const { done, total } = answer;
-    this.progress.value = { done, total, ms, isComplete: done === total };
+    this.progress.value = { done, total, ms };
     const isWhole = done === total || !answer.pixels.includes(UNREAD);
     const shown = this.frame.peek();
     const isSame = isSameSelection(request, shown?.request);
@@ -150,9 +149,6 @@ function isSameSelection(one: PictureRequest, other: PictureRequest | undefined)
 
 /** Whether two requests read about as much: a person who agreed to one step agreed to the next. */
 function isSameSize(one: PictureRequest, other: PictureRequest): boolean {
-  return (
-    one.selection.variable === other.selection.variable &&
-    one.axes.x === other.axes.x &&
-    one.axes.y === other.axes.y
-  );
+  const isSame = one.selection.variable === other.selection.variable;
+  return isSame && one.axes.x === other.axes.x && one.axes.y === other.axes.y;
 }

@@ -23,16 +23,10 @@ export interface MapPlane {
 }
 
 /** Size of a canvas in any unit. */
-export interface Size {
-  readonly width: number;
-  readonly height: number;
-}
+export type Size = Readonly<Record<"width" | "height", number>>;
 
 /** A place in the units of {@link Box}. */
-export interface Place {
-  readonly x: number;
-  readonly y: number;
-}
+export type Place = Readonly<Record<"x" | "y", number>>;
 
 /** Least cosine of the latitude by which a map is narrowed: that of 75 degrees. */
 const LEAST_COSINE = 0.26;
@@ -61,10 +55,11 @@ export function fitBox(plane: MapPlane, box: Box, size: Size): Box {
 
 /** Returns a box that is enlarged by a factor, with the place at the same point of the canvas. */
 export function zoomBox(plane: MapPlane, box: Box, size: Size, factor: number, place: Place): Box {
-  const high = clampHeight(plane, Math.abs(box.top - box.bottom) * factor, size);
-  const done = high / Math.abs(box.top - box.bottom);
-  const wide = clampWidth(plane, Math.abs(box.right - box.left) * done);
-  const across = wide / Math.abs(box.right - box.left);
+  const [wide, high] = [Math.abs(box.right - box.left), Math.abs(box.top - box.bottom)];
+  const whole = fitBox(plane, wholeBox(plane), size);
+  const done = clampLength(high * factor, Math.abs(whole.top - whole.bottom), plane.y.cell) / high;
+  const isFree = plane.aspect === "free";
+  const across = isFree ? clampLength(wide * done, plane.x.high - plane.x.low, plane.x.cell) / wide : done;
   const zoomed: Box = {
     left: place.x + (box.left - place.x) * across,
     right: place.x + (box.right - place.x) * across,
@@ -108,12 +103,16 @@ const EDGE = 1e-6;
 export function planePixels(plane: MapPlane, box: Box, size: Size) {
   const first = pointOf(box, size, { x: plane.x.low, y: plane.y.low });
   const last = pointOf(box, size, { x: plane.x.high, y: plane.y.high });
-  const [left, right] = plane.x.wraps ? [0, size.width] : [first.x, last.x].sort((one, other) => one - other);
-  const [top, bottom] = [first.y, last.y].sort((one, other) => one - other);
+  const columns = plane.x.wraps ? [0, size.width] : [first.x, last.x];
   // A middle on the very edge is outside of it, however the sums are rounded.
-  const begin = (edge: number | undefined): number => Math.ceil((edge as number) - 0.5 + EDGE);
-  const end = (edge: number | undefined): number => Math.ceil((edge as number) - 0.5 - EDGE);
-  return { left: begin(left), right: end(right), top: begin(top), bottom: end(bottom) };
+  const begin = (...edges: number[]): number => Math.ceil(Math.min(...edges) - 0.5 + EDGE);
+  const end = (...edges: number[]): number => Math.ceil(Math.max(...edges) - 0.5 - EDGE);
+  return {
+    left: begin(...columns),
+    right: end(...columns),
+    top: begin(first.y, last.y),
+    bottom: end(first.y, last.y),
+  };
 }
 
 /** Returns how many times as long one unit along y is as one along x, on the canvas; undefined if that is free. */
@@ -127,7 +126,9 @@ function unitRatio(plane: MapPlane, box: Box): number | undefined {
 /** Keeps the centre of a box in the plane, and its proportions right: by its width, so that repeated moves change no height. */
 function settleBox(plane: MapPlane, box: Box, size: Size): Box {
   const centre = centreOfBox(box);
-  const x = plane.x.wraps ? wrapLongitude(centre.x) : clamp(centre.x, plane.x.low, plane.x.high);
+  const x = plane.x.wraps
+    ? centre.x - 360 * Math.round(centre.x / 360)
+    : clamp(centre.x, plane.x.low, plane.x.high);
   const y = clamp(centre.y, plane.y.low, plane.y.high);
   const high = Math.abs(box.top - box.bottom);
   const settled = boxAround(box, { x, y }, Math.abs(box.right - box.left), high);
@@ -136,16 +137,9 @@ function settleBox(plane: MapPlane, box: Box, size: Size): Box {
   return boxAround(settled, { x, y }, (high * size.width) / size.height / ratio, high);
 }
 
-function clampHeight(plane: MapPlane, height: number, size: Size): number {
-  const whole = fitBox(plane, wholeBox(plane), size);
-  const most = Math.abs(whole.top - whole.bottom) * MOST_PLANES;
-  return Math.max(Math.min(height, most), Math.min(plane.y.cell * LEAST_CELLS, most));
-}
-
-function clampWidth(plane: MapPlane, width: number): number {
-  if (plane.aspect !== "free") return width;
-  const most = (plane.x.high - plane.x.low) * MOST_PLANES;
-  return Math.max(Math.min(width, most), Math.min(plane.x.cell * LEAST_CELLS, most));
+function clampLength(length: number, whole: number, cell: number): number {
+  const most = whole * MOST_PLANES;
+  return clamp(length, Math.min(cell * LEAST_CELLS, most), most);
 }
 
 /** Returns a box of the given size that runs in the directions of another one. */
@@ -158,10 +152,6 @@ function boxAround(box: Box, centre: Place, width: number, height: number): Box 
 /** Returns the place in the middle of a box. */
 export function centreOfBox(box: Box): Place {
   return { x: (box.left + box.right) / 2, y: (box.bottom + box.top) / 2 };
-}
-
-function wrapLongitude(longitude: number): number {
-  return longitude - 360 * Math.round(longitude / 360);
 }
 
 function clamp(value: number, low: number, high: number): number {

@@ -53,18 +53,14 @@ export class ProbeModel {
     const request = this.#inputs.request.peek();
     const place = this.#place;
     if (request === undefined || place === undefined) return;
-    if (this.#isAsking) {
-      this.#isOutdated = true;
-      return;
-    }
+    this.#isOutdated = this.#isAsking;
+    if (this.#isAsking) return;
     this.#isAsking = true;
     this.#inputs.client.send<"probe">(probeRequest(request, place), (answer) => {
       this.#isAsking = false;
       // A cell that cannot be read has no value to show; the picture says why.
       if (this.#place !== undefined) this.pointer.value = answer.kind === "value" ? answer : undefined;
-      if (!this.#isOutdated) return;
-      this.#isOutdated = false;
-      this.#ask();
+      if (this.#isOutdated) this.#ask();
     });
   }
 

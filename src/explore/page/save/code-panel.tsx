@@ -1,8 +1,7 @@
-import { computed } from "@preact/signals-core";
 import { useMemo, useState } from "preact/hooks";
 import { type ClientCode, type CodeVariable, selectionCode } from "../../../usage/selection-code.js";
 import { Choice, CopyButton } from "../controls.js";
-import { useValue } from "../hooks.js";
+import { useComputed, useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import { alongOf } from "../plot/plot-model.js";
 import { pictureVariable, seriesVariable, wholeVariable } from "./shown-cells.js";
@@ -37,9 +36,7 @@ function Codes({ model }: { readonly model: ExploreModel }) {
   const [part, setPart] = useState<Part>("picture");
   const hasSeries = useValue(model.probes.fixed)?.cell !== undefined;
   const shownPart = hasSeries ? part : "picture";
-  const selection = useValue(
-    useMemo(() => computed(() => codeVariable(model, shownPart)), [model, shownPart]),
-  );
+  const selection = useComputed(() => codeVariable(model, shownPart), [model, shownPart]);
   const isMoving = useValue(model.camera.isMoving);
   const codes = useMemo(
     () => selectionCode({ url: model.source.store.replace(/\/$/, ""), version: 2, variable: selection }),

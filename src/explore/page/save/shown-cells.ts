@@ -2,15 +2,11 @@ import type { AxisPart, CellRun, CodeAxis, CodeVariable } from "../../../usage/s
 import { type Axis, cellAxis, createAxis } from "../../axis.js";
 import type { AxisDescription, AxisValues, Box, PictureAxes, VariableDescription } from "../../protocol.js";
 import { cellEdges } from "../axis-ticks.js";
+import type { ResolvedView } from "../resolve-view.js";
 
 /** A picture on the screen. */
-interface ShownPicture {
-  readonly variable: VariableDescription;
+interface ShownPicture extends Pick<ResolvedView, "variable" | "at" | "values"> {
   readonly axes: PictureAxes;
-  /** Index per axis; those of the picture's axes say nothing. */
-  readonly at: readonly number[];
-  /** Values per axis. */
-  readonly values: readonly AxisValues[];
   readonly box: Box;
   /** Whether the box counts cells. */
   readonly inCells: boolean;
@@ -55,7 +51,11 @@ export function visibleCells(axis: Axis, from: number, to: number): AxisPart {
   const [low, high] = from <= to ? [from, to] : [to, from];
   const runs: [number, number][] = [];
   for (let index = 0; index < axis.length; index++) {
-    if (!isVisible(...cellEdges(axis, index), low, high, axis.period)) continue;
+    const [begin, end] = cellEdges(axis, index);
+    // Longitudes repeat: this is the first repetition that ends behind the lower bound.
+    const turns = axis.period === undefined ? 0 : Math.floor((low - end) / axis.period) + 1;
+    const shift = turns * (axis.period ?? 0);
+    if (begin + shift >= high || end + shift <= low) continue;
     const last = runs.at(-1);
     if (last !== undefined && last[1] === index) last[1] = index + 1;
     else runs.push([index, index + 1]);
@@ -65,19 +65,6 @@ export function visibleCells(axis: Axis, from: number, to: number): AxisPart {
   if (first[0] === 0 && first[1] === axis.length) return "all";
   const crossesSeam = runs.length === 2 && first[0] === 0 && runs[1]?.[1] === axis.length;
   return crossesSeam ? (runs.toReversed() as CellRun[]) : runs;
-}
-
-function isVisible(
-  begin: number,
-  end: number,
-  low: number,
-  high: number,
-  period: number | undefined,
-): boolean {
-  if (period === undefined) return begin < high && end > low;
-  // The first repetition that ends behind the lower bound.
-  const turns = Math.floor((low - end) / period) + 1;
-  return begin + turns * period < high;
 }
 
 function codeVariable(
@@ -113,11 +100,8 @@ function codeCoordinate(
   // xarray finds cells by the coordinate that is named as the dimension, in the same group.
   if (coordinate !== `${path.slice(0, path.length - name.length)}${dim}`) return undefined;
   const { numbers, texts, calendar, units = "" } = values;
-  if (
-    numbers?.length !== length ||
-    createAxis(length, { ...values, bounds: undefined }).centres === undefined
-  )
-    return undefined;
+  const isOrdered = createAxis(length, { ...values, bounds: undefined }).centres !== undefined;
+  if (numbers === undefined || !isOrdered) return undefined;
   // xarray makes durations of these.
   if (calendar === undefined)
     return DURATION_UNITS.test(units) || texts !== undefined ? undefined : { numbers };

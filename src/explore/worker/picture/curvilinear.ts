@@ -1,3 +1,5 @@
+import type { Box, GridExtent, Viewport } from "../../protocol.js";
+
 /** Rows and columns of a curvilinear grid: centres of its cells, in C order. */
 export interface CurvilinearGrid {
   readonly latitudes: Float64Array;
@@ -16,14 +18,7 @@ export interface GridCorners {
   readonly blocks: readonly Block[];
 }
 
-interface Block {
-  readonly row: number;
-  readonly column: number;
-  readonly west: number;
-  readonly east: number;
-  readonly south: number;
-  readonly north: number;
-}
+type Block = GridExtent & { readonly row: number; readonly column: number };
 
 const BLOCK = 32;
 
@@ -91,14 +86,8 @@ function blocksOf(x: Float64Array, y: Float64Array, rows: number, columns: numbe
       if (west > east) continue;
       // A block round a pole, or beyond half a turn, has no box.
       const isWide = east - west > 180 - MAX_CELL_DEGREES;
-      blocks.push({
-        row,
-        column,
-        south,
-        north,
-        west: isWide ? -Infinity : west,
-        east: isWide ? Infinity : east,
-      });
+      if (isWide) [west, east] = [-Infinity, Infinity];
+      blocks.push({ row, column, south, north, west, east });
     }
   }
   return blocks;
@@ -110,15 +99,7 @@ export interface CellsUnderPixels {
   readonly columns: number;
 }
 
-/** A map of pixels: where it begins and how large a pixel is. */
-interface PixelMap {
-  readonly left: number;
-  readonly top: number;
-  readonly right: number;
-  readonly bottom: number;
-  readonly width: number;
-  readonly height: number;
-}
+type PixelMap = Box & Pick<Viewport, "width" | "height">;
 
 /**
  * Returns the cell under the middle of each pixel, -1 where there is none: a pixel is in a cell if its middle is in the quadrilateral

@@ -206,16 +206,9 @@ export function screenTable(
   isMean: boolean,
 ): ScreenTable {
   const from = middleCells(axis, begin, end, pixels);
-  const to = new Int32Array(pixels);
+  const to = from.map((cell) => (cell === -1 ? -1 : cell + 1));
   const density = densityOf(axis, begin, end, pixels, from);
-  if (!isMean || density <= 1) {
-    for (let pixel = 0; pixel < pixels; pixel++) to[pixel] = from[pixel] === -1 ? -1 : from[pixel]! + 1;
-    return { from, to, density };
-  }
-  from.forEach((middle, pixel) => {
-    to[pixel] = middle === -1 ? -1 : middle + 1;
-  });
-  spreadCells(axis, begin, end, from, to, density);
+  if (isMean && density > 1) spreadCells(axis, begin, end, from, to, density);
   return { from, to, density };
 }
 
@@ -257,13 +250,8 @@ function spreadCells(
 /** Returns how many cells of the axis one pixel covers, on average over the pixels with data. */
 function densityOf(axis: Axis, begin: number, end: number, pixels: number, cells: Int32Array): number {
   if (axis.step !== undefined) return Math.abs((end - begin) / pixels / axis.step);
-  let first = -1;
-  let last = -1;
-  for (let pixel = 0; pixel < pixels; pixel++) {
-    if (cells[pixel] === -1) continue;
-    if (first === -1) first = pixel;
-    last = pixel;
-  }
+  const first = cells.findIndex((cell) => cell !== -1);
+  const last = cells.findLastIndex((cell) => cell !== -1);
   if (first === -1) return 0;
   return (Math.abs(cells[last]! - cells[first]!) + 1) / (last - first + 1);
 }
