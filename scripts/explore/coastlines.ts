@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { mesh } from "topojson-client";
 import type { GeometryCollection, Topology } from "topojson-specification";
-import { encodeCoastline } from "../../src/explore/page/map/coastline.js";
+import { PER_DEGREE } from "../../src/explore/page/map/coastline.js";
 
 type Point = readonly number[];
 
@@ -40,4 +40,29 @@ function isCut([x1 = 0, y1 = 0]: Point, [x2 = 0, y2 = 0]: Point): boolean {
   if (y1 < LEAST_LATITUDE && y2 < LEAST_LATITUDE) return true;
   const isAtEdge = (x: number): boolean => Math.abs(x) > 179.99;
   return (isAtEdge(x1) && isAtEdge(x2)) || Math.abs(x1 - x2) > 180;
+}
+
+/** Writes lines as the explorer reads them: differences of integers of 0.01 degrees, in the variable length of LEB128. */
+export function encodeCoastline(lines: readonly (readonly (readonly number[])[])[]): Uint8Array {
+  const bytes: number[] = [];
+  const write = (value: number): void => {
+    let rest = value;
+    while (rest > 127) {
+      bytes.push((rest & 127) | 128);
+      rest >>>= 7;
+    }
+    bytes.push(rest);
+  };
+  const writeSigned = (value: number): void => write(value < 0 ? -2 * value - 1 : 2 * value);
+  for (const line of lines) {
+    write(line.length);
+    let [x, y] = [0, 0];
+    for (const [longitude = 0, latitude = 0] of line) {
+      const [nextX, nextY] = [Math.round(longitude * PER_DEGREE), Math.round(latitude * PER_DEGREE)];
+      writeSigned(nextX - x);
+      writeSigned(nextY - y);
+      [x, y] = [nextX, nextY];
+    }
+  }
+  return Uint8Array.from(bytes);
 }

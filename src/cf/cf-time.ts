@@ -235,10 +235,7 @@ function zoneSeconds(zone: string | undefined): number {
   return match[1] === "-" ? -seconds : seconds;
 }
 
-/**
- * Returns the nanoseconds of a number of units, rounded to the precision of a float: a tenth of a day is exactly
- * 02:24:00.
- */
+/** Returns the nanoseconds of a number of units, rounded to the precision of a float: a tenth of a day is exactly 02:24:00. */
 function durationOf(value: number, unit: bigint): bigint {
   const whole = Math.trunc(value);
   const exact = BigInt(whole) * unit;

@@ -36,10 +36,7 @@ export function chooseRange(
   return { low: roundLow, high: roundHigh, isDiverging: false };
 }
 
-/**
- * Returns a percentile, interpolated linearly between neighbours, as numpy does by default.
- * @param sorted Ascending, not empty.
- */
+/** Returns a percentile, interpolated linearly between neighbours, as numpy does by default. @param sorted Ascending, not empty. */
 export function percentileOf(sorted: Float64Array, percent: number): number {
   const position = ((sorted.length - 1) * percent) / 100;
   const index = Math.floor(position);

@@ -147,10 +147,7 @@ function isMonotonic(values: Float64Array): boolean {
   return orderOf(values, true) !== undefined;
 }
 
-/**
- * Returns 1 for ascending numbers, -1 for descending ones, undefined for others.
- * @param isStrict Whether equal neighbours are not in order.
- */
+/** Returns 1 for ascending numbers, -1 for descending ones, undefined for others. If `isStrict`, equal neighbours are in no order. */
 export function orderOf(values: Float64Array, isStrict: boolean): 1 | -1 | undefined {
   const order = values[0]! > values.at(-1)! ? -1 : 1;
   for (let index = 0; index < values.length; index++) {

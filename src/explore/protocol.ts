@@ -326,10 +326,7 @@ export const INDEX_AXIS: AxisValues = Object.freeze({
   calendar: undefined,
 });
 
-/**
- * Tells whether a picture is a map of a curvilinear grid: along its own rows and columns.
- * @param inCells Whether cells are counted, instead of coordinates used.
- */
+/** Tells whether a picture is a map of a curvilinear grid: along its own rows and columns. */
 export function isOnGrid(
   { curvilinear, plane }: VariableDescription,
   { x, y }: Plane,

@@ -7,9 +7,8 @@ import { halfNumbers, NOT_A_TIME } from "../model/fill-value.js";
 type ItemReader<T> = (view: DataView, offset: number) => T;
 
 /**
- * Formats items as Python writes numbers and texts: `1.5`, `nan`, `True`, `'abc'`; times as ISO dates.
- * @param bytes Whole items, one after the other.
- * @returns Undefined for objects, records, raw bytes, complex numbers, and floats of more than 8 bytes.
+ * Formats items as Python writes numbers and texts: `1.5`, `nan`, `True`, `'abc'`; times as ISO dates. Undefined for objects, records,
+ * raw bytes, complex numbers, and floats of more than 8 bytes.
  */
 export function formatItems(bytes: Uint8Array, dataType: DataType): string[] | undefined {
   const format = formatterOf(dataType);
@@ -110,10 +109,8 @@ export function isVlenFilter(id: string | undefined): id is string {
 }
 
 /**
- * Formats the first items of a chunk of numcodecs' `vlen-utf8` or `vlen-bytes`: a count, then each item after its length
- * (uint32, little-endian).
- * @param count Maximum of items.
- * @returns Undefined if the bytes end too early.
+ * Formats the first items of a chunk of numcodecs' `vlen-utf8` or `vlen-bytes`: a count, then each item after its length (uint32,
+ * little-endian). Undefined if the bytes end too early.
  */
 export function formatVlenItems(id: string, bytes: Uint8Array, count: number): string[] | undefined {
   const format = VLEN_FORMATTERS.get(id);

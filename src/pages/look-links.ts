@@ -21,7 +21,6 @@ export function looksOf(routes: readonly { readonly path: string }[], datasetPat
 /**
  * Links to the explorer of a group, or to one variable there.
  * @param base Link to the directory of the dataset's endpoints, such as {@link "./page-place.js".UP}.
- * @param groupPath As `Group.path` is.
  */
 export function exploreLink(base: string, groupPath: string, variableName?: string): Markup {
   const group = groupPath === "/" ? "" : `groups${encodePath(groupPath)}/`;

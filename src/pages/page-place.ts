@@ -34,10 +34,7 @@ export const ROOT = "\ufdd3";
 /** Placeholder of the absolute URL of the page's dataset, with a slash at its end. */
 export const DATASET_URL = "\ufdd4";
 
-/**
- * Completes a page, which is made once, for one request.
- * @param html Page with placeholders: {@link SERVICE_URL} and the others above.
- */
+/** Completes a page, which is made once, for one request. */
 export function placePage(html: string, place: PagePlace): string {
   return html
     .replaceAll(SERVICE_URL, escapeHtml(place.serviceUrl))
@@ -59,10 +56,7 @@ export function quotesAddress(html: string): boolean {
   return html.includes(SERVICE_URL) || html.includes(DATASET_URL);
 }
 
-/**
- * Returns the place of a page.
- * @param datasetPath As {@link PagePlace.datasetPath}. Default: `/`, for pages of the service.
- */
+/** Returns the place of a page. A page of the service has the dataset path `/`. */
 export function placeOf(
   { rawPath, serviceUrl, query }: Pick<RouteRequest, "rawPath" | "serviceUrl" | "query">,
   datasetPath = "/",

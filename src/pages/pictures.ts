@@ -34,11 +34,6 @@ export interface PictureChoice {
 /** An array that a picture may be made of, and its snapshot. */
 type PictureSource = Pick<PictureChoice, "snapshot" | "array">;
 
-/** Sentence that says why there is no picture. */
-interface NoPicture {
-  readonly problem: string;
-}
-
 /**
  * Chooses the picture of a variable. It is a plane by the roles of axes, at the middle time, else at the first index; a variable with
  * one axis is a line. A plane of too many chunks is taken from the coarsest overview that has as many cells as the picture pixels. If
@@ -49,7 +44,7 @@ export function choosePicture(
   snapshot: DatasetSnapshot,
   array: ServedArray,
   size: number = DEFAULT_PICTURE_SIZE,
-): PictureChoice | NoPicture {
+): PictureChoice | { readonly problem: string } {
   const { variable, stored } = array;
   const { dims, shape, dataType } = variable;
   if (!"biuf".includes(dataType.kind)) return { problem: `it holds no numbers but ${dataType.numpyName}` };
@@ -58,9 +53,8 @@ export function choosePicture(
   if (dims.length === 0) return { problem: "it has no dimensions" };
   if (isIndexCoordinate(variable)) return { problem: "it is the coordinate of its own dimension" };
   if (shape.includes(0)) return { problem: "it has no values" };
-  const codec = [...stored.codecs, ...(stored.variants ?? []).flat()]
-    .map((each) => decodeProblem(completeCodec(each)))
-    .find((each) => each !== undefined);
+  const codecs = [...stored.codecs, ...(stored.variants ?? []).flat()];
+  const codec = codecs.map((each) => decodeProblem(completeCodec(each))).find((each) => each !== undefined);
   if (codec !== undefined) return { problem: codec };
 
   const from = plane === undefined ? { snapshot, array } : sourceOf(snapshot, array, plane, size);
@@ -165,11 +159,7 @@ export function planPicture(choice: PictureChoice, style: PictureStyle, flips: P
     from: variable.dataType,
     packing: packingOf(variable.attrs, document.fill_value),
     ...pictureSize(choice, size),
-    revision: [
-      PICTURE_REVISION,
-      COLOUR_REVISION,
-      encoderRevision({ id: "zlib", level: PNG_ZLIB_LEVEL }),
-    ].join(" "),
+    revision: `${PICTURE_REVISION} ${COLOUR_REVISION} ${encoderRevision({ id: "zlib", level: PNG_ZLIB_LEVEL })}`,
   };
   const categories = isCategorical(variable.attrs) ? flagValuesOf(variable.attrs) : undefined;
   const compute: ComputeStep =
@@ -188,9 +178,6 @@ interface PictureFlips {
   readonly isFlippedX: boolean;
 }
 
-/** Tells if the values of a coordinate ascend (1) or descend (-1); 0 if neither. */
-type DirectionOf = (coordinate: ServedArray) => Promise<-1 | 0 | 1>;
-
 /**
  * Finds the axes to flip: the vertical one if its coordinate ascends, the horizontal one if it descends. Axes with another role and
  * axes without a coordinate stay as they are stored, as the rows and columns of an image.
@@ -200,7 +187,7 @@ export async function pictureFlips(
   snapshot: DatasetSnapshot,
   { variable }: ServedArray,
   { plane }: Pick<PictureChoice, "plane">,
-  directionOf: DirectionOf,
+  directionOf: (coordinate: ServedArray) => Promise<-1 | 0 | 1>,
 ): Promise<PictureFlips> {
   if (plane === undefined) return { isFlippedY: false, isFlippedX: false };
   const [dimY, dimX] = [variable.dims[plane.y] as string, variable.dims[plane.x] as string];
@@ -224,10 +211,8 @@ export async function readDirection(
   const { variable, document } = coordinate;
   const values = await previews.values(coordinate);
   if (values === undefined) {
-    throw new ZpublishError(
-      "source-unreadable",
-      `the coordinate '${variable.path}' of a picture cannot be read`,
-    );
+    const problem = `the coordinate '${variable.path}' of a picture cannot be read`;
+    throw new ZpublishError("source-unreadable", problem);
   }
   const { missing, scale } = packingOf(variable.attrs, document.fill_value);
   const numbers = [...values.first, ...values.last]

@@ -68,11 +68,11 @@ async function readItems(
   const { plan } = planDecoded(stored, { chunkShape, compressor: null, filters: null });
   const { itemSize } = dataType;
   const items = new Uint8Array(wanted.length * itemSize);
-  await visitChunks(plan, wanted, async (chunkCoords, places) => {
-    const bytes = await readChunk(plan, chunkCoords, makeChunk);
-    for (const { index, offset } of places)
+  for (const chunk of chunksOf(plan, wanted)) {
+    const bytes = await readChunk(plan, chunk.chunkCoords, makeChunk);
+    for (const { index, offset } of chunk.items)
       items.set(bytes.subarray(offset * itemSize, (offset + 1) * itemSize), index * itemSize);
-  });
+  }
   const formatTime = cfTimeFormatter(stored.attrs);
   const numbers = formatTime && readItemNumbers(items, dataType);
   return numbers && formatTime ? numbers.map(formatTime) : formatItems(items, dataType);
@@ -82,27 +82,32 @@ function planDecoded(stored: StoredArray, asked: EncodingRequest): PlannedArray 
   return createEncodingPlan(stored, asked, { maxChunkBytes: MAX_CHUNK_BYTES });
 }
 
-/** An item: its index among the wanted ones, and its position in its chunk. */
-interface WantedItem {
-  readonly index: number;
-  readonly offset: number;
+/** A chunk with wanted items: the index of each among all wanted ones, and its position in the chunk. */
+interface WantedChunk {
+  readonly chunkCoords: readonly number[];
+  readonly items: { readonly index: number; readonly offset: number }[];
 }
 
-/** Calls `visit` for each chunk that has wanted items, one after the other. */
-async function visitChunks(
-  plan: EncodingPlan,
-  wanted: readonly number[],
-  visit: (chunkCoords: readonly number[], items: readonly WantedItem[]) => Promise<void>,
-): Promise<void> {
-  const chunks = new Map<string, { readonly chunkCoords: readonly number[]; readonly items: WantedItem[] }>();
+/** Returns the served chunks that hold items. @param wanted As for {@link readItems}. */
+function chunksOf({ shape, served }: EncodingPlan, wanted: readonly number[]): Iterable<WantedChunk> {
+  const chunks = new Map<string, WantedChunk>();
   for (const [index, position] of wanted.entries()) {
-    const { chunkCoords, offset } = locate(plan, position);
-    const key = chunkCoords.join(".");
-    const chunk = chunks.get(key) ?? { chunkCoords, items: [] };
-    chunks.set(key, chunk);
+    const coords: number[] = [];
+    let rest = position;
+    for (const length of shape.toReversed()) {
+      coords.unshift(rest % length);
+      rest = Math.floor(rest / length);
+    }
+    const chunkCoords = coords.map((at, axis) => Math.floor(at / served.chunkShape[axis]!));
+    const chunk = chunks.get(String(chunkCoords)) ?? { chunkCoords, items: [] };
+    chunks.set(String(chunkCoords), chunk);
+    const offset = served.axisOrder.reduce((sum, axis) => {
+      const length = served.chunkShape[axis]!;
+      return sum * length + (coords[axis]! % length);
+    }, 0);
     chunk.items.push({ index, offset });
   }
-  for (const { chunkCoords, items } of chunks.values()) await visit(chunkCoords, items);
+  return chunks.values();
 }
 
 async function readUnpacked(
@@ -137,14 +142,14 @@ async function readObjects(
   const id = document.filters?.[0]?.id;
   if (document.filters?.length !== 1 || !isVlenFilter(id)) return undefined;
   const texts: (string | undefined)[] = wanted.map(() => undefined);
-  await visitChunks(plan, wanted, async (chunkCoords, items) => {
+  for (const { chunkCoords, items } of chunksOf(plan, wanted)) {
     const outcome = await makeChunk({ plan, chunkCoords });
     // A fill value has no bytes here.
-    if (outcome.status !== "encoded") return;
+    if (outcome.status !== "encoded") return undefined;
     const count = Math.max(...items.map(({ offset }) => offset)) + 1;
     const found = formatVlenItems(id, outcome.bytes, count);
     for (const { index, offset } of items) texts[index] = found?.[offset];
-  });
+  }
   return texts.every((text) => text !== undefined) ? texts : undefined;
 }
 
@@ -164,26 +169,6 @@ async function readChunk(
   const bytes = new Uint8Array(byteLength);
   fillBuffer(bytes, plan.fillItem);
   return bytes;
-}
-
-/** Returns the served chunk that holds an item, and the item's position in it. */
-function locate(
-  { shape, served }: EncodingPlan,
-  position: number,
-): { readonly chunkCoords: number[]; readonly offset: number } {
-  const coords: number[] = [];
-  let rest = position;
-  for (const length of shape.toReversed()) {
-    coords.unshift(rest % length);
-    rest = Math.floor(rest / length);
-  }
-  const chunkCoords = coords.map((index, axis) => Math.floor(index / served.chunkShape[axis]!));
-  let offset = 0;
-  for (const axis of served.axisOrder) {
-    const chunkLength = served.chunkShape[axis]!;
-    offset = offset * chunkLength + (coords[axis]! % chunkLength);
-  }
-  return { chunkCoords, offset };
 }
 
 /** Decodes a few values for people. Chunks are never served this way. */

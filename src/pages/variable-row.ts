@@ -130,22 +130,16 @@ function storageFacts(variable: Variable, array: ServedArray | undefined): [stri
   const byteLength = variableByteLength(variable);
   const chunkCount = elementCount(gridShapeOf(shape, chunkShape));
   const chunkBytes = dataType.kind === "O" ? undefined : elementCount(chunkShape) * dataType.itemSize;
+  const { numpyStr, numpyName } = dataType;
+  const items = formatCounted(elementCount(shape), "item");
+  const of = shape.length === 0 ? "" : ` of ${timesOf(chunkShape)}`;
+  const each = chunkCount > 1 ? " each" : "";
+  const bytes = chunkBytes === undefined ? "" : `, ${formatByteLength(chunkBytes)}${each}`;
   const facts: [string, string][] = [
-    [
-      "Type",
-      dataType.numpyStr === dataType.numpyName
-        ? dataType.numpyStr
-        : `${dataType.numpyStr} (${dataType.numpyName})`,
-    ],
+    ["Type", numpyStr === numpyName ? numpyStr : `${numpyStr} (${numpyName})`],
     ["Shape", shape.length === 0 ? "scalar" : timesOf(shape)],
-    [
-      "Size",
-      byteLength === undefined ? formatCounted(elementCount(shape), "item") : formatByteLength(byteLength),
-    ],
-    [
-      "Chunks",
-      `${formatCount(chunkCount)}${shape.length === 0 ? "" : ` of ${timesOf(chunkShape)}`}${chunkBytes === undefined ? "" : `, ${formatByteLength(chunkBytes)}${chunkCount > 1 ? " each" : ""}`}`,
-    ],
+    ["Size", byteLength === undefined ? items : formatByteLength(byteLength)],
+    ["Chunks", `${formatCount(chunkCount)}${of}${bytes}`],
   ];
   if (array === undefined) return facts;
   const { compressor, filters, fill_value, order } = array.document;
@@ -276,10 +270,7 @@ interface Edge {
   readonly borders: readonly number[];
 }
 
-/**
- * Draws the last three axes of an array as a block cut into its chunks, as inline SVG. Empty for scalars and empty arrays.
- * @param dims Names of the axes.
- */
+/** Draws the last three axes of an array as a block cut into its chunks, as inline SVG. Empty for scalars and empty arrays. */
 export function renderChunkDiagram(
   dims: readonly string[],
   shape: readonly number[],

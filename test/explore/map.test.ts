@@ -1,15 +1,10 @@
 import fc from "fast-check";
 import t from "tap";
-import { coastlineOf } from "../../scripts/explore/coastlines.js";
+import { coastlineOf, encodeCoastline } from "../../scripts/explore/coastlines.js";
 import { colourTable } from "../../src/colour/colour-scales.js";
 import { shortPlace } from "../../src/explore/page/map/camera.js";
-import { decodeCoastline, encodeCoastline, linesInBox } from "../../src/explore/page/map/coastline.js";
-import {
-  paintFrame,
-  parseColour,
-  tableIndexOf,
-  valueOfByte,
-} from "../../src/explore/page/map/frame-painter.js";
+import { decodeCoastline, linesInBox } from "../../src/explore/page/map/coastline.js";
+import { paintFrame, parseColour, tableIndexOf } from "../../src/explore/page/map/frame-painter.js";
 import {
   fitBox,
   type MapPlane,
@@ -123,10 +118,6 @@ t.test(
   async (t) => {
     t.strictSame([1, 2, 253, 254].map(tableIndexOf), [0, 0, 255, 255]);
     t.equal(tableIndexOf(128), 128);
-    t.strictSame(
-      [2, 253].map((byte) => valueOfByte(byte, 240, 300)),
-      [240, 300],
-    );
     t.strictSame([" #ff8001", "#fff"].map(parseColour), [
       [255, 128, 1, 255],
       [255, 255, 255, 255],

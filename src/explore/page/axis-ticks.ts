@@ -91,11 +91,7 @@ interface RoundTimes {
   readonly positions: readonly number[];
 }
 
-/**
- * Returns round times of a calendar.
- * @param low Days since day 0 of the calendar, as `high`.
- * @param maxCount About how many there may be.
- */
+/** Returns round times of a calendar. `low` and `high` are days since its day 0. */
 function roundTimes(calendar: Calendar, low: number, high: number, maxCount: number): RoundTimes {
   const least = (high - low) / Math.max(1, maxCount);
   const step = STEPS.find(([, , days]) => days >= least) ?? yearStep(least / 365);

@@ -16,11 +16,7 @@ export function useComputed<T>(compute: () => T, inputs: readonly unknown[]): T 
   return useValue(useMemo(() => computed(compute), inputs));
 }
 
-/**
- * Calls functions when an element has another size, and when the colours of the page turn light or dark.
- * @param onColours Default: the same as for sizes.
- * @returns A function that ends that.
- */
+/** Calls functions when an element changes its size, and when the page turns light or dark. Returns a function that ends that. */
 export function watchLook(element: Element, onSize: () => void, onColours: () => void = onSize): () => void {
   const observer = new ResizeObserver(onSize);
   observer.observe(element);

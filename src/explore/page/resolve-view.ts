@@ -55,11 +55,7 @@ function interestOf({ form, axes, plane, curvilinear }: VariableDescription): nu
   return 1 + (isMap ? 2 : 0) + (moves ? 1 : 0);
 }
 
-/**
- * Settles what a view leaves open.
- * @param knownOf What is read of an axis; undefined if nothing is yet.
- * @returns Undefined as long as values of an axis are missing.
- */
+/** Settles what a view leaves open. Undefined until all its axes are read. */
 export function resolveView(
   view: View,
   variable: VariableDescription,
@@ -104,11 +100,7 @@ function axesOf(view: View, variable: VariableDescription, problems: string[]): 
   return plane;
 }
 
-/**
- * Returns the plane of a picture.
- * @param asImage Whether cells are counted, instead of coordinates used.
- * @param curvilinear Extent of the grid; undefined unless the picture is a map of a curvilinear grid.
- */
+/** Returns the plane of a picture. `curvilinear` is the extent of the grid if it is a map of one. */
 export function mapPlaneOf(
   resolved: ResolvedView,
   axes: PictureAxes,

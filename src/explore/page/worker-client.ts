@@ -64,10 +64,7 @@ export class WorkerClient {
     port.addEventListener("error", ({ message }) => this.#failAll(message));
   }
 
-  /**
-   * Sends a request whose answers are all wanted.
-   * @returns A function that cancels it; no answer comes after that.
-   */
+  /** Sends a request whose answers are all wanted. Returns a function that cancels it. */
   send<K extends RequestKind>(
     request: RequestOf<K>,
     listener: (answer: AnswerOf<K> | FailedAnswer) => void,
@@ -85,10 +82,7 @@ export class WorkerClient {
     };
   }
 
-  /**
-   * Sends a request that has one answer.
-   * @throws ReadError if it failed.
-   */
+  /** Sends a request that has one answer. @throws ReadError if it failed. */
   ask<K extends Exclude<RequestKind, "show" | "series" | "ahead">>(
     request: RequestOf<K>,
   ): Promise<AnswerOf<K>> {

@@ -293,10 +293,7 @@ export function finestOf({ path, shape, chunkShape }: VariableDescription): Reso
   return { level: 0, path, shape, chunkShape, factors: shape.map(() => 1) };
 }
 
-/**
- * Returns the index of the coarsest resolution with at least one cell per pixel along both axes.
- * @param densities Cells of the variable per pixel.
- */
+/** Returns the index of the coarsest resolution with at least one cell per pixel along both axes. `densities` are cells per pixel. */
 export function chooseResolution(
   resolutions: readonly Resolution[],
   axes: PictureAxes,
@@ -313,10 +310,7 @@ export function chunkOfCell(resolution: Resolution, cell: readonly number[]): nu
   return cell.map((index, axis) => Math.floor(index / factors[axis]! / chunkShape[axis]!));
 }
 
-/**
- * Orders the chunks of a picture: those in the middle first, where people look.
- * @param rows Indices of the chunks along the vertical axis; `columns` along the horizontal one.
- */
+/** Orders the chunks of a picture: those in the middle, where people look, come first. */
 export function chunksFromCentre(
   rows: Iterable<number>,
   columns: Iterable<number>,

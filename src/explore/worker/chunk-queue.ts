@@ -66,10 +66,7 @@ export class ChunkQueue<T> {
     return found;
   }
 
-  /**
-   * Begins to read what an owner wants.
-   * @param former Ends its reading in the same step, so that what both want is not cancelled.
-   */
+  /** Begins to read what an owner wants. @param former Ends its reading in the same step, so that what both want is not cancelled. */
   want(owner: ChunkOwner<T>, former?: ChunkOwner<T>): void {
     const open = new Map(owner.jobs.filter(({ key }) => !this.has(key)).map((job) => [job.key, job]));
     this.#wants = this.#wants.filter((wants) => wants.owner !== former);

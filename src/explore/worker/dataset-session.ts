@@ -88,10 +88,7 @@ export class DatasetSession {
     };
   }
 
-  /**
-   * Reads one chunk, unless it is larger than people expect to read without being asked.
-   * @throws ReadFailure, or the signal's reason
-   */
+  /** Reads one chunk, unless it is larger than people expect to read without being asked. @throws ReadFailure, or the signal's reason */
   readChunk(
     source: Pick<Resolution, "level" | "path">,
     coords: readonly number[],

@@ -17,8 +17,7 @@ import { probeCell, SeriesReading } from "./series-reading.js";
 
 /**
  * Reads the chunks of the next frames, so that playing waits for none. A chunk that fails ahead of time is shown as failed once its
- * frame is shown.
- * @param onStart Called when chunks are asked for: readings before this one may end without cancelling what both want.
+ * frame is shown. `onStart` is called when chunks are asked for: readings before this one may end then.
  * @returns The steps of which all chunks are read.
  * @throws ReadFailure
  */

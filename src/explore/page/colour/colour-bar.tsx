@@ -33,11 +33,7 @@ function domainOf(range: ShownRange): BarDomain {
   };
 }
 
-/**
- * Draws the colour bar: histogram, strip of the scale with an arrow at each end beyond which the picture has cells, ticks, and missing
- * cells if there are any.
- * @param fixed What the bar spans while an end is dragged.
- */
+/** Draws the colour bar: histogram, strip of the scale, arrows if the picture has cells beyond its ends, and ticks. */
 function drawColourBar(canvas: HTMLCanvasElement, model: ExploreModel, fixed?: BarDomain): void {
   const context = canvas.getContext("2d");
   const range = model.colours.range.peek();

@@ -10,37 +10,13 @@ interface CoastLine {
   readonly north: number;
 }
 
-const PER_DEGREE = 100;
+/** Units of the stored coordinates per degree. */
+export const PER_DEGREE = 100;
 
 /**
- * Writes lines as integers of 0.01 degrees: for each line the number of its points, then the differences of longitude and latitude from
+ * Reads lines of integers of 0.01 degrees: for each line the number of its points, then the differences of longitude and latitude from
  * the point before, in the variable length of LEB128, signs in the lowest bit.
  */
-export function encodeCoastline(lines: readonly (readonly (readonly number[])[])[]): Uint8Array {
-  const bytes: number[] = [];
-  const write = (value: number): void => {
-    let rest = value;
-    while (rest > 127) {
-      bytes.push((rest & 127) | 128);
-      rest >>>= 7;
-    }
-    bytes.push(rest);
-  };
-  const writeSigned = (value: number): void => write(value < 0 ? -2 * value - 1 : 2 * value);
-  for (const line of lines) {
-    write(line.length);
-    let [x, y] = [0, 0];
-    for (const [longitude = 0, latitude = 0] of line) {
-      const [nextX, nextY] = [Math.round(longitude * PER_DEGREE), Math.round(latitude * PER_DEGREE)];
-      writeSigned(nextX - x);
-      writeSigned(nextY - y);
-      [x, y] = [nextX, nextY];
-    }
-  }
-  return Uint8Array.from(bytes);
-}
-
-/** Reads lines as {@link encodeCoastline} writes them. */
 export function decodeCoastline(bytes: Uint8Array): CoastLine[] {
   const lines: CoastLine[] = [];
   let at = 0;

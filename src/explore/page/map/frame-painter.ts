@@ -35,16 +35,9 @@ export function tableIndexOf(byte: number): number {
   return Math.round(((clamped - FIRST) * 255) / (LAST - FIRST));
 }
 
-/** Returns the value that a byte of the scale stands for, if the range is not logarithmic: the middle of what has this byte. */
-export function valueOfByte(byte: number, low: number, high: number): number {
-  return low + ((byte - FIRST) / (LAST - FIRST)) * (high - low);
-}
-
 /**
  * Colours the bytes of a picture. Missing cells are hatched, so that no colour of a scale looks like them; what waits for data is
- * checked; what lies outside of the grid is clear.
- * @param target One item per pixel, as `ImageData` has them.
- * @param period Pixels from stripe to stripe.
+ * checked; what lies outside of the grid is clear. `period` is the distance of stripes.
  */
 export function paintFrame(
   pixels: Uint8Array,

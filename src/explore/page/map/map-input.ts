@@ -55,10 +55,7 @@ const KEYS: Readonly<Record<string, (model: ExploreModel) => void>> = {
   },
 };
 
-/**
- * Listens to keys of an element.
- * @returns A function that ends that.
- */
+/** Listens to keys of an element. Returns a function that ends that. */
 export function listenToKeys(element: HTMLElement, model: ExploreModel): () => void {
   const onKey = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -11,10 +11,7 @@ type Margins = Readonly<Record<"left" | "right" | "top" | "bottom", number>>;
 const PIXELS_PER_TICK = 90;
 const NARROW = 600;
 
-/**
- * Returns the margins of a picture.
- * @param hasTitles Whether its axes have titles, as those of a map need none.
- */
+/** Returns the margins of a picture. Axes of a map need no titles. */
 export function marginsOf(width: number, hasTitles: boolean): Margins {
   const room = hasTitles ? TITLE : 0;
   if (width < NARROW) return { left: 40 + room, right: 6, top: 6, bottom: 20 + room };

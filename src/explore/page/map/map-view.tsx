@@ -58,10 +58,7 @@ function Readout({ model }: { readonly model: ExploreModel }) {
   );
 }
 
-/**
- * Draws the map whenever something that it shows changes, at most once per frame of the screen.
- * @returns A function that ends that.
- */
+/** Draws the map whenever something that it shows changes, at most once per frame of the screen. Returns a function that ends that. */
 function startMap(
   model: ExploreModel,
   container: HTMLDivElement,

@@ -48,10 +48,7 @@ export class PictureLoader {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #dimTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /**
-   * @param request What is to be shown now; undefined for nothing.
-   * @param isAtHand Whether a request is answered without reading, or must be sent at once.
-   */
+  /** @param isAtHand Whether a request is answered without reading, or must be sent at once. */
   constructor(
     client: WorkerClient,
     request: ReadonlySignal<PictureRequest | undefined>,
@@ -132,10 +129,7 @@ export class PictureLoader {
   }
 }
 
-/**
- * Returns a text that is the same for requests of the same cells: of one variable, at the same steps, along the same axes.
- * @param along An axis whose step makes no difference.
- */
+/** Returns a text that is the same for requests of the same cells. The step `along` an axis makes no difference. */
 export function cellsKey({ selection, axes, viewport }: PictureRequest, along?: number): string {
   const steps = selection.at.map((step, axis) =>
     axis === along || axis === axes.x || axis === axes.y ? "" : step,

@@ -88,10 +88,7 @@ interface Readout {
   readonly bounds: string;
 }
 
-/**
- * Puts a cell and its value into words: centre, value with units, edges.
- * @param isCurved Whether the answer's place is a longitude and latitude of a curvilinear grid.
- */
+/** Puts a cell and its value into words: centre, value with units, edges. */
 export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, isCurved: boolean): Readout {
   const { variable, axes, values, places } = resolved;
   const hasUnits = answer.value !== undefined && variable.units !== undefined;

@@ -45,10 +45,7 @@ export interface PlotZoom {
   readonly high: number;
 }
 
-/**
- * Creates the axis of a plot: by its coordinate if that is complete and in order, else by index.
- * @param attrs Attributes of the coordinate; undefined if it has none.
- */
+/** Creates the axis of a plot: by its coordinate if that is complete and in order, else by index. */
 export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs: JsonObject = {}): PlotAxis {
   const { dim, length, role } = axis;
   const isVertical = role === "Z";
@@ -88,10 +85,7 @@ export function cellOfPosition({ positions, isReversed }: PlotAxis, index: numbe
   return isReversed ? positions.length - 1 - index : index;
 }
 
-/**
- * Returns the values of a series in the order of an axis, as a plot takes them: null for gaps.
- * @param isLog Whether values that are not positive are gaps, which have no place on the axis.
- */
+/** Returns a series in the order of an axis, null for gaps. With `isLog`, values that are not positive are gaps. */
 export function plotValues(axis: PlotAxis, values: ArrayLike<number>, isLog: boolean): (number | null)[] {
   return Array.from(axis.positions, (_, index) => {
     const value = values[cellOfPosition(axis, index)] ?? Number.NaN;

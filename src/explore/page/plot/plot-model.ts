@@ -209,11 +209,7 @@ export interface ShownPlot {
   readonly onClick: (index: number) => void;
 }
 
-/**
- * Returns the plot of a series.
- * @param values In the order of the cells; those that are not read yet may be left out.
- * @param onCell Called if a cell of the series is clicked.
- */
+/** Returns the plot of a series. Values are in the order of the cells; those that are not read yet may be left out. */
 export function seriesShown(
   place: SeriesPlace,
   values: Float64Array,
@@ -241,10 +237,7 @@ export function seriesShown(
   };
 }
 
-/**
- * Returns the plot of a histogram.
- * @param place What it is of, in words; empty for the whole variable.
- */
+/** Returns the plot of a histogram. */
 export function histogramShown(
   variable: VariableDescription,
   found: RangeAnswer,

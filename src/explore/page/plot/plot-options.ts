@@ -22,11 +22,7 @@ export interface PlotEvents {
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const TICK_DISTANCE = { horizontal: 90, vertical: 34 };
 
-/**
- * Returns uPlot's options of a plot.
- * @param colours Asked at each drawing, since light and dark change.
- * @param mark Position that is marked, asked at each drawing too: the step of the picture.
- */
+/** Returns uPlot's options of a plot. Colours, and the mark of the step that is shown, are asked for at each drawing. */
 export function plotOptions(
   { axis, isLog, isBars, valueLabel, valueTick }: ShownPlot,
   size: { readonly width: number; readonly height: number },

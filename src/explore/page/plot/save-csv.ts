@@ -12,10 +12,7 @@ interface CsvColumn {
   readonly values: ArrayLike<number | string | undefined> | { readonly constant: string };
 }
 
-/**
- * Writes a CSV file (RFC 4180): a header with units, then a row per value. Missing values are empty.
- * @param length Number of rows.
- */
+/** Writes a CSV file (RFC 4180): a header with units, then a row per value. Missing values are empty. */
 export function csvText(columns: readonly CsvColumn[], length: number): string {
   const header = columns.map(({ name, units }) => fieldOf(units === undefined ? name : `${name} [${units}]`));
   const lines = [header.join(",")];

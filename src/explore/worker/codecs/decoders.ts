@@ -17,8 +17,7 @@ import { unshuffleBits, unshuffleBytes } from "../../../codec/plain/shuffles.js"
 import { measureZstd } from "../../../codec/plain/zstd-frame.js";
 
 /**
- * Decodes gzip or zlib (`deflate` is the browsers' name of it) by the browser's own decoder, which checks the checksum.
- * @param maxByteLength Bytes that are expected at most; decoding ends with an error if there are more.
+ * Decodes gzip or zlib (browsers call it `deflate`); the decoder of the browser checks the checksum.
  * @throws ZpublishError `corrupt-chunk`
  */
 export async function inflateStream(
@@ -206,9 +205,8 @@ const DECODE_INTO: Readonly<Record<BloscHeader["innerFormat"], DecodeInto>> = Ob
 });
 
 /**
- * Decodes a Blosc 1 chunk without WebAssembly: the kernel of the server needs `'wasm-unsafe-eval'`. Every length is checked.
- * @param maxByteLength Decoded bytes that are expected at most.
- * @returns Bytes that own their buffer.
+ * Decodes a Blosc 1 chunk without WebAssembly: the kernel of the server needs `'wasm-unsafe-eval'`. Every length is checked. The bytes
+ * own their buffer.
  * @throws ZpublishError `corrupt-chunk`
  */
 export async function decodeBloscFrame(

@@ -164,9 +164,8 @@ function cellCorners(
 }
 
 /**
- * Fills the pixels whose middles are in a quadrilateral: row by row, between where the row crosses its sides.
- * @param quad Corners in pixels; the middle of the first pixel is at 0.
- * @param shift Pixels that the quadrilateral is moved to the right.
+ * Fills the pixels whose middles are in a quadrilateral: row by row, between where the row crosses its sides. The middle of the first
+ * pixel is at 0.
  */
 function fillQuad(cells: Int32Array, cell: number, quad: Float64Array, shift: number, width: number): void {
   const height = cells.length / width;

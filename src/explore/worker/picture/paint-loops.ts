@@ -3,16 +3,9 @@ import { ABOVE, BELOW, FIRST, MISSING } from "../../protocol.js";
 import type { Numbers } from "../array-reader.js";
 import { type ByteScale, missingTest, SLACK, STEPS, unpacked } from "./byte-scale.js";
 
-/**
- * Loops over the pixels of one row, which take most of the time of a picture: they call nothing, and read each field once.
- */
+/** Loops over the pixels of one row, which take most of the time of a picture: they call nothing, and read each field once. */
 
-/**
- * Writes the bytes of one row of a chunk.
- * @param begin First pixel of the row.
- * @param from Offset of the row's cells in the chunk.
- * @returns Cells that are missing.
- */
+/** Writes the bytes of one row of a chunk. Returns how many cells are missing. */
 export function paintRow(
   pixels: Uint8Array,
   begin: number,
@@ -59,10 +52,7 @@ export function paintRow(
   return missing;
 }
 
-/**
- * Adds the stored numbers of one row of a chunk to sums and counts by pixel.
- * @returns Cells that are missing.
- */
+/** Adds the stored numbers of one row of a chunk to sums and counts by pixel. Returns how many cells are missing. */
 export function addRow(
   sums: Float64Array,
   counts: Uint32Array,
@@ -117,11 +107,7 @@ export interface ChunkRun {
   readonly cells: number;
 }
 
-/**
- * Cuts the table of an axis into runs, by the index of the chunk.
- * @param factor Cells of the table per cell of the level that is read.
- * @param length Cells of the level along the axis.
- */
+/** Cuts the table of an axis into runs, by the index of the chunk. `factor` is cells of the table per cell of the level. */
 export function runsByChunk(
   { from, to }: Pick<ScreenTable, "from" | "to">,
   factor: number,
@@ -183,10 +169,7 @@ export interface ScreenTable {
   readonly density: number;
 }
 
-/**
- * Returns the cell under the middle of each pixel, -1 outside of the data.
- * @param begin Coordinate of the first pixel's outer edge; `end` that of the last one's, less if the axis is shown reversed.
- */
+/** Returns the cell under the middle of each pixel, -1 outside of the data. `begin` and `end` are its outer edges. */
 export function middleCells(axis: Axis, begin: number, end: number, pixels: number): Int32Array {
   const cells = new Int32Array(pixels);
   const width = (end - begin) / pixels;
@@ -194,10 +177,7 @@ export function middleCells(axis: Axis, begin: number, end: number, pixels: numb
   return cells;
 }
 
-/**
- * Creates the table of an axis.
- * @param isMean Whether a pixel over several cells shows all of them, instead of the one under its middle.
- */
+/** Creates the table of an axis. With `isMean`, a pixel over several cells shows all of them. */
 export function screenTable(
   axis: Axis,
   begin: number,

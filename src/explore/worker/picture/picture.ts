@@ -145,9 +145,8 @@ export function placeOfPlane(
 }
 
 /**
- * Settles the resolution that is shown: the coarsest with a cell per pixel, unless it needs too many chunks and a coarser one needs less.
- * @param densities Cells of the variable per pixel.
- * @param plan Plans the chunks of a resolution.
+ * Settles the resolution: the coarsest with a cell per pixel, or a coarser one if that needs too many chunks. `densities` are cells per
+ * pixel.
  */
 export function settleLevel(
   session: DatasetSession,
