@@ -1,21 +1,18 @@
 import { basename } from "node:path";
 import type { CollectionConfig, Config, DatasetConfig } from "../config/config.js";
-import { DEFAULT_OVERVIEWS } from "../config/dataset-schema.js";
 import { resolveArguments } from "../config/resolve-config.js";
 import { formatByteSize } from "../config/value-schemas.js";
 import { createCollectionProvider } from "../dataset/collection/collection-provider.js";
-import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import type { ServedArray } from "../dataset/dataset.js";
 import type { DatasetProvider } from "../dataset/dataset-provider.js";
-import { describeLevels } from "../dataset/overviews/overviews.js";
 import { createSnapshot } from "../dataset/snapshot.js";
 import { openJoin } from "../join/open-join.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import { elementCount } from "../model/data-tree.js";
+import { elementCount, gridShapeOf } from "../model/data-tree.js";
 import { openSource } from "../open/open-source.js";
 import { separateFolders } from "../server/open-app.js";
-import { allStoreStats } from "../stores/http-store.js";
-import { type ChunkPiece, type PartChunks, PIECED } from "../zarr/chunk-reader.js";
+import { PIECED } from "../zarr/chunk-reader.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal, StoredJoin, StoredTree } from "../zarr/stored-tree.js";
@@ -27,91 +24,20 @@ interface InspectedPieces {
   readonly passed: number;
   /** Chunks that are put together from chunks of files. */
   readonly joined: number;
-  /** Why chunks are put together, from the first of them. Empty if none is. */
-  readonly reasons: readonly string[];
 }
 
-/** Chunks put together of which the reason is found: it opens their files. */
-const MAX_SAMPLES = 4;
-
-/**
- * Counts the chunks of the arrays of a joined dataset, by path. Arrays that are no parts of files one behind the other are left out.
- * @throws ZpublishError `source-unreadable`, naming the file
- */
-export async function inspectPieces({ groups }: StoredTree): Promise<ReadonlyMap<string, InspectedPieces>> {
-  const found = new Map<string, InspectedPieces>();
-  for (const array of groups.flatMap(({ arrays }) => arrays)) {
-    // Those of one part have no such axis.
-    if (array.chunks.kind === "parts" && array.chunks.axis >= 0)
-      found.set(array.path, await piecesOfArray(array, array.chunks));
-  }
-  return found;
-}
-
-async function piecesOfArray(array: StoredArray, { axis, openReader }: PartChunks): Promise<InspectedPieces> {
-  const { parts } = openReader();
-  const gridShape = array.shape.map((length, index) => Math.ceil(length / array.chunkShape[index]!));
-  const length = gridShape[axis]!;
+/** Counts the chunks of an array of a joined dataset; null if it is not made of files one behind the other. */
+function inspectPieces({ shape, chunkShape, chunks }: StoredArray): InspectedPieces | null {
+  if (chunks.kind !== "parts" || chunks.axis < 0) return null;
+  const { parts } = chunks.openReader();
+  const gridShape = gridShapeOf(shape, chunkShape);
   // A chunk is passed through or not with all others of the same steps.
-  const coordsOf = (index: number) => gridShape.map((_, each) => (each === axis ? index : 0));
-  const joined: number[] = [];
-  for (let index = 0; index < length; index++) {
-    if (parts.variantOf(coordsOf(index)) === PIECED) joined.push(index);
-  }
-  const across = elementCount(gridShape.filter((_, each) => each !== axis));
-  const samples = await Promise.all(
-    joined.slice(0, MAX_SAMPLES).map((index) => parts.piecesOf(coordsOf(index))),
-  );
-  return {
-    passed: (length - joined.length) * across,
-    joined: joined.length * across,
-    reasons: reasonsOf(array, axis, samples.flat(), joined.length < length),
-  };
-}
-
-/** @param isPassed Whether other chunks of the array are passed through: then these have its chunk length and codecs. */
-function reasonsOf(
-  array: StoredArray,
-  axis: number,
-  pieces: readonly ChunkPiece[],
-  isPassed: boolean,
-): string[] {
-  if (pieces.length === 0) return [];
-  const own = isPassed ? [array] : [];
-  const layouts = pieces.map(({ layout }) => layout);
-  const reasons: string[] = [];
-  const differ = (what: string, texts: readonly string[]): void => {
-    const distinct = [...new Set(texts)];
-    if (distinct.length > 1) reasons.push(`${what} differ: ${listOf(distinct)}`);
-  };
-  const shapes = [...own, ...layouts].map(({ chunkShape }) => chunkShape);
-  const across = shapes.map((shape) => shape.filter((_, each) => each !== axis).join());
-  if (new Set(across).size > 1) differ("chunk shapes", shapes.map(formatShape));
-  else
-    differ(
-      "chunk lengths",
-      shapes.map((shape) => String(shape[axis])),
-    );
-  const codecs = layouts.map(({ decode }) => decode.map(({ codec }) => formatCodec(codec)).toReversed());
-  differ(
-    "codecs",
-    [...own.map((each) => each.codecs.map(formatCodec)), ...codecs].map((each) => each.join(" → ") || "none"),
-  );
-  differ(
-    "orders of axes",
-    [...own, ...layouts].map(({ axisOrder }) => formatShape(axisOrder)),
-  );
-  if (layouts.some(({ conversion }) => conversion !== undefined)) reasons.push("values are converted");
-  return reasons.length > 0 ? reasons : ["files begin or end within chunks"];
-}
-
-const MAX_LISTED = 3;
-
-function listOf(texts: readonly string[]): string {
-  const shown = texts.slice(0, MAX_LISTED);
-  const rest = texts.length - shown.length;
-  if (rest > 0) return `${shown.join(", ")} and ${rest} more`;
-  return `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}`;
+  const coordsOf = (index: number) => gridShape.map((_, axis) => (axis === chunks.axis ? index : 0));
+  const length = gridShape[chunks.axis]!;
+  let steps = 0;
+  for (let index = 0; index < length; index++) if (parts.variantOf(coordsOf(index)) === PIECED) steps++;
+  const joined = (elementCount(gridShape) / length) * steps;
+  return { passed: elementCount(gridShape) - joined, joined };
 }
 
 /** Content of a location, and how it would be served, as `inspect --json` prints it. */
@@ -124,31 +50,6 @@ export interface Inspection {
   readonly groups: readonly InspectedGroup[];
   readonly refused: readonly Refusal[];
   readonly warnings: readonly string[];
-  /** Levels of overviews, as `--overviews` would publish them, of the largest variable; the first is the variable itself. */
-  readonly overviews: readonly InspectedLevel[];
-  /** Remote stores that were asked. Default: none. */
-  readonly stores?: readonly InspectedStore[];
-}
-
-/** One level of the overviews of a variable. */
-interface InspectedLevel {
-  readonly level: number;
-  /** Path of the variable at that level, below the root of the overviews. */
-  readonly path: string;
-  readonly dtype: string;
-  readonly shape: readonly number[];
-  readonly chunks: readonly number[];
-  readonly byteLength: number;
-}
-
-/** Cost of reading the metadata from one remote store. */
-interface InspectedStore {
-  readonly store: string;
-  readonly requests: number;
-  readonly retries: number;
-  readonly receivedBytes: number;
-  /** Time of all requests together, of which many are under way at once. */
-  readonly seconds: number;
 }
 
 /** One group of a location. */
@@ -159,7 +60,7 @@ interface InspectedGroup {
 }
 
 /** One variable of a group. */
-export interface InspectedVariable {
+interface InspectedVariable {
   readonly name: string;
   readonly path: string;
   /** As numpy writes it: `float32`, `>f4`, `<U4`. */
@@ -189,52 +90,21 @@ export interface InspectedVariable {
 }
 
 /** Inspects a stored tree as the server would open it without any configured encoding. */
-export async function inspectTree(location: string, tree: StoredTree): Promise<Inspection> {
+export function inspectTree(location: string, tree: StoredTree): Inspection {
   const config = { id: "inspect", location, immutable: false, encoding: {}, variables: {} };
-  const overviews = DEFAULT_OVERVIEWS;
-  const snapshot = createSnapshot({ ...config, overviews }, tree, "");
-  const pieces = await inspectPieces(tree);
+  const { refused, warnings, format = null, ...snapshot } = createSnapshot(config, tree, "");
   const groups = [...snapshot.tree.groups.values()].map(
-    (group): InspectedGroup => ({
-      path: group.path,
-      attrs: group.attrs,
-      variables: [...group.variables.values()].map(({ path }) =>
-        inspectArray(snapshot.arrays.get(path) as ServedArray, pieces.get(path) ?? null),
-      ),
+    ({ path, attrs, variables }): InspectedGroup => ({
+      path,
+      attrs,
+      variables: [...variables.values()].map((variable) => inspectArray(snapshot.arrays.get(variable.path)!)),
     }),
   );
-  const { refused, warnings, format = null } = snapshot;
-  const { join = null } = tree;
-  return { location, format, join, groups, refused, warnings, overviews: inspectLevels(snapshot) };
+  return { location, format, join: tree.join ?? null, groups, refused, warnings };
 }
 
-function inspectLevels({ overviews }: DatasetSnapshot): InspectedLevel[] {
-  if (overviews === undefined) return [];
-  return describeLevels(overviews).map(({ level, variable, byteLength }) => ({
-    level,
-    path: level === 0 ? `0/${variable.path}` : variable.path,
-    dtype: variable.dataType.numpyStr,
-    shape: variable.shape,
-    chunks: variable.chunkShape,
-    byteLength,
-  }));
-}
-
-/** Returns what was asked of remote stores since the program started. */
-function inspectStores(): InspectedStore[] {
-  return [...allStoreStats()].map(([store, { answers, failures, retries, bytes, seconds }]) => ({
-    store,
-    requests: failures + [...answers.values()].reduce((sum, count) => sum + count, 0),
-    retries,
-    receivedBytes: bytes,
-    seconds: Math.round(seconds.sum * 1_000) / 1_000,
-  }));
-}
-
-function inspectArray(
-  { variable, plan, stored, v3Problem, describeV3 }: ServedArray,
-  pieces: InspectedPieces | null,
-): InspectedVariable {
+function inspectArray({ variable, plan, stored, v3Problem, describeV3 }: ServedArray): InspectedVariable {
+  const pieces = inspectPieces(stored);
   const { itemSize, numpyStr } = variable.dataType;
   const isPassthrough = plan.kind === "passthrough";
   return {
@@ -279,10 +149,10 @@ function wayOf({ chunks }: ServedArray["stored"], { stored }: ServedArray["plan"
   return `${WAYS[form]}, ${differing} of ${count} chunks have other codecs and are made`;
 }
 
-function wayOfPieces({ passed, joined, reasons }: InspectedPieces): string {
+function wayOfPieces({ passed, joined }: InspectedPieces): string {
   if (joined === 0) return "each chunk from one file";
   const of = passed === 0 ? "all chunks are" : `${joined} of ${passed + joined} chunks are`;
-  return `${of} put together from several files, since ${reasons.join(", ")}`;
+  return `${of} put together from several files`;
 }
 
 function transcodingReason({ kind, stored, served, decode, encode }: ServedArray["plan"]): string {
@@ -301,7 +171,7 @@ const HEAD = ["variable", "type", "dimensions", "chunks", "codecs", "size", "ser
 
 /** Writes an inspection as aligned text, one line per variable. */
 export function formatInspection(inspection: Inspection): string {
-  const { location, format, join, groups, refused, warnings, overviews, stores = [] } = inspection;
+  const { location, format, join, groups, refused, warnings } = inspection;
   const rows = groups.map(({ variables }) => variables.map(formatVariable));
   const widths = columnWidths([HEAD, ...rows.flat()]);
   const lines = [format === null ? printable(location) : printable(`${location}: ${format}`), ""];
@@ -313,11 +183,6 @@ export function formatInspection(inspection: Inspection): string {
   for (const warning of warnings) lines.push(`warning: ${printable(warning)}`);
   if (refused.length + warnings.length > 0) lines.push("");
   lines.push(summaryOf(groups, refused.length));
-  if (overviews.length > 1) lines.push(overviewsOf(overviews));
-  for (const { store, requests, retries, receivedBytes, seconds } of stores)
-    lines.push(
-      `${printable(store)}: ${countOf(requests, "request")}, ${retries} of them again, ${formatByteSize(receivedBytes)}, ${seconds} s`,
-    );
   return `${lines.join("\n")}\n`;
 }
 
@@ -332,24 +197,18 @@ function formatGroup(
   return [printable(title), ...table.map((row) => `  ${alignRow(row, widths)}`)];
 }
 
-/** Files that are shown at the beginning and at the end. */
-const SHOWN_PARTS = 4;
-
 /** Lists which file gives which steps: the first ones and the last ones. */
 function formatJoin({ kind, dimension, parts }: StoredJoin): string[] {
   const steps = parts.reduce((sum, { length }) => sum + length, 0);
   const how = kind === "concat" ? "one behind the other along" : "one step each along";
-  const rest = parts.length - 2 * SHOWN_PARTS;
   const rows = parts.map(({ name, start, length }) => [stepsOf(start, length), name] as const);
-  const isCut = rest > 1;
-  const shown = isCut ? [...rows.slice(0, SHOWN_PARTS), ...rows.slice(-SHOWN_PARTS)] : rows;
-  const width = Math.max("steps".length, ...shown.map(([text]) => text.length));
-  const lines = [["steps", "file"] as const, ...shown].map(([text, name]) =>
+  const width = rows.reduce((longest, [text]) => Math.max(longest, text.length), "steps".length);
+  const [head, ...lines] = [["steps", "file"] as const, ...rows].map(([text, name]) =>
     printable(`  ${text.padEnd(width)}  ${name}`),
   );
-  if (isCut) lines.splice(1 + SHOWN_PARTS, 0, `  … ${rest} more`);
   const files = new Set(parts.map(({ name }) => name)).size;
-  return [printable(`${countOf(files, "file")} ${how} ${dimension}, ${countOf(steps, "step")}`), ...lines];
+  const title = printable(`${countOf(files, "file")} ${how} ${dimension}, ${countOf(steps, "step")}`);
+  return [title, head!, ...firstAndLast(lines)];
 }
 
 /** Writes the steps that a file gives: `0–30`, `5`, or `none` if others give all of its steps. */
@@ -386,14 +245,6 @@ function summaryOf(groups: readonly InspectedGroup[], refused: number): string {
     `${countOf(groups.length, "group")}, ${countOf(variables.length, "variable")}, ${formatByteSize(byteLength)}:`,
     `${passthrough} passthrough, ${variables.length - passthrough} transcoded, ${refused} refused`,
   ].join(" ");
-}
-
-/** Lists the levels that overviews would have: `0/t2m (721, 1440) 4 MiB → 1/t2m (361, 720) 1 MiB`. */
-function overviewsOf(levels: readonly InspectedLevel[]): string {
-  const texts = levels.map(
-    ({ path, shape, byteLength }) => `${path} ${formatShape(shape)} ${formatByteSize(byteLength)}`,
-  );
-  return printable(`overviews, if they are asked for: ${texts.join(" → ")}`);
 }
 
 function columnWidths(rows: readonly (readonly string[])[]): number[] {
@@ -441,14 +292,8 @@ interface CollectionInspection {
   readonly seconds: number;
 }
 
-/** Datasets, and problems, that are shown at the beginning and at the end. */
-const SHOWN = 10;
-
 /** Lists the datasets of a collection, and opens none. @throws ZpublishError `source-unreadable` if it cannot be listed. */
-export async function inspectCollection(
-  location: string,
-  provider: DatasetProvider,
-): Promise<CollectionInspection> {
+async function inspectCollection(location: string, provider: DatasetProvider): Promise<CollectionInspection> {
   const { signal } = new AbortController();
   const beganMs = performance.now();
   const ids = await provider.list(signal);
@@ -463,33 +308,27 @@ export async function inspectCollection(
 
 /** Writes what a folder has as text: the first and the last datasets and problems. */
 export function formatCollection({ location, datasets, problems, seconds }: CollectionInspection): string {
-  const width = Math.max("id".length, ...bounded(datasets).map(({ id }) => printable(id).length));
-  const rows = bounded(datasets).map(
+  const shown = new Set(firstAndLast(datasets.map(({ id }) => id)));
+  const width = Math.max(...["id", ...shown].map((id) => printable(id).length));
+  const rows = [{ id: "id", location: "location" }, ...datasets].map(
     ({ id, location }) => `  ${printable(id).padEnd(width)}  ${printable(location)}`,
   );
   const lines = problems.map(({ name, reason }) => `  ${printable(name)}: ${printable(reason)}`);
   return [
     `${printable(location)}: ${countOf(datasets.length, "dataset")}, listed in ${seconds} s`,
-    ...(rows.length === 0
-      ? []
-      : ["", `  ${"id".padEnd(width)}  location`, ...withRest(rows, datasets.length)]),
-    ...(lines.length === 0
-      ? []
-      : ["", `${countOf(problems.length, "problem")}:`, ...withRest(bounded(lines), lines.length)]),
+    ...(datasets.length === 0 ? [] : ["", rows[0], ...firstAndLast(rows.slice(1))]),
+    ...(lines.length === 0 ? [] : ["", `${countOf(problems.length, "problem")}:`, ...firstAndLast(lines)]),
     "",
   ].join("\n");
 }
 
-/** Returns the first and the last items of many. */
-function bounded<T>(items: readonly T[]): readonly T[] {
-  return items.length <= 2 * SHOWN + 1 ? items : [...items.slice(0, SHOWN), ...items.slice(-SHOWN)];
-}
+/** Lines that are shown at the beginning and at the end of a list. */
+const SHOWN = 10;
 
-/** Puts a line about those that are left out between the first and the last lines. */
-function withRest(lines: readonly string[], total: number): string[] {
-  const rest = total - lines.length;
-  if (rest === 0) return [...lines];
-  return [...lines.slice(0, SHOWN), `  … ${rest} more`, ...lines.slice(SHOWN)];
+/** Shortens a list to its first and last lines, with a line about the others between them. */
+function firstAndLast(lines: readonly string[]): readonly string[] {
+  const rest = lines.length - 2 * SHOWN;
+  return rest <= 1 ? lines : [...lines.slice(0, SHOWN), `  … ${rest} more`, ...lines.slice(-SHOWN)];
 }
 
 /** Options of `inspect`. */
@@ -530,7 +369,7 @@ async function printDataset(
       progress.update({ opened: 0, total: 1, id: basename(location), arrays }),
     );
     progress.clear();
-    const inspection = { ...(await inspectTree(said, tree)), stores: inspectStores() };
+    const inspection = inspectTree(said, tree);
     print(json ? inspection : formatInspection(inspection));
   } finally {
     progress.clear();

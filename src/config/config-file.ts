@@ -4,7 +4,7 @@ import { z } from "zod";
 import { messageOf, ZpublishError } from "../errors.js";
 import { splitPattern } from "../find/patterns.js";
 import { isJsonArray, isJsonObject, type JsonValue, toNumber } from "../json/json-value.js";
-import { parseJson, type WrittenKey } from "../json/parse-json.js";
+import { parseJson } from "../json/parse-json.js";
 import { normalNodePath } from "../model/data-tree.js";
 import { type StoreSettings, schemeOf } from "../stores/byte-store.js";
 import type { CollectionConfig, DatasetConfig } from "./config.js";
@@ -44,7 +44,6 @@ export interface ConfigFile {
   readonly directory: string;
   /** Unchecked values by key of {@link "./options.js".OPTIONS}. */
   readonly values: Readonly<Record<string, unknown>>;
-  /** In the order written. */
   readonly datasets: readonly DatasetConfig[];
   readonly collections: readonly CollectionConfig[];
   readonly plugins: readonly PluginChoice[];
@@ -76,14 +75,15 @@ const fileSchema = strictObject("a JSON object", {
  * @throws ZpublishError `invalid-config`, with one line per problem.
  */
 export function readConfigFile(name: string, cwd: string): ConfigFile {
-  const { json, problems, entriesOf } = parseFile(readText(name, cwd), name);
+  const json = parseFile(readText(name, cwd), name);
   const shape = fileSchema.safeParse(json);
-  if (!shape.success) throw configError([...problems, ...problemsOf(shape.error, json, name)]);
-
+  if (!shape.success) throw configError(problemsOf(shape.error, json, name));
+  const problems: string[] = [];
   const { plugins, datasets, collections, stores, references, ...values } = shape.data as Record<
     string,
     unknown
   >;
+  const entriesOf = (said: unknown) => Object.entries(said ?? {});
   const directory = dirname(resolve(cwd, name));
   const context: ReadContext = { place: name, directory, problems };
   const allowed = references as DatasetConfig["references"];
@@ -91,10 +91,10 @@ export function readConfigFile(name: string, cwd: string): ConfigFile {
     name,
     directory,
     values,
-    datasets: entriesOf("datasets").flatMap(([id, said]) => readDatasetConfig(id, said, context)),
-    collections: entriesOf("collections").flatMap(([id, said]) => readCollection(id, said, context)),
-    plugins: entriesOf("plugins").flatMap(([id, said]) => readPlugin(id, said, context)),
-    stores: entriesOf("stores").flatMap(([id, said]) => checkStore(id, said, name, problems)),
+    datasets: entriesOf(datasets).flatMap(([id, said]) => readDatasetConfig(id, said, context)),
+    collections: entriesOf(collections).flatMap(([id, said]) => readCollection(id, said, context)),
+    plugins: entriesOf(plugins).flatMap(([id, said]) => readPlugin(id, said, context)),
+    stores: entriesOf(stores).flatMap(([id, said]) => checkStore(id, said, name, problems)),
     references: allowed && absoluteReferences(allowed, directory),
   };
   if (problems.length > 0) throw configError(problems);
@@ -112,53 +112,20 @@ function readText(name: string, cwd: string): string {
   }
 }
 
-/** A parsed file, and what plain objects cannot tell about its keys. */
-interface ParsedFile {
-  /** With plain numbers. */
-  readonly json: unknown;
-  /** A line for each key that is used twice. */
-  readonly problems: string[];
-  /** Returns the entries of an object of the file, in the order written. */
-  entriesOf(key: string): readonly (readonly [key: string, value: unknown])[];
-}
-
-function parseFile(text: string, name: string): ParsedFile {
-  const writtenKeys = new Map<JsonValue, readonly WrittenKey[]>();
-  const problems: string[] = [];
-  const lineAt = (position: number): number => text.slice(0, position).split("\n").length;
-
-  function plain(value: JsonValue, path: readonly (string | number)[]): unknown {
-    if (isJsonArray(value)) return value.map((each, index) => plain(each, [...path, index]));
-    if (!isJsonObject(value)) return toNumber(value) ?? value;
-    const positions = new Map<string, number>();
-    for (const { key, position } of writtenKeys.get(value) ?? []) {
-      const where = `${name}: ${formatPath([...path, key])}`;
-      const first = positions.get(key);
-      if (first !== undefined)
-        problems.push(`${where}: used twice, in line ${lineAt(first)} and in line ${lineAt(position)}`);
-      // In the plain objects made later, this key would be lost silently.
-      if (key === "__proto__") problems.push(`${where}: not possible as a key`);
-      positions.set(key, position);
-    }
-    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plain(each, [...path, key])]));
-  }
-
-  let parsed: JsonValue;
+/** Parses JSON. Of a key that is used twice, the last value counts, as everywhere in JavaScript. */
+function parseFile(text: string, name: string): unknown {
   try {
-    parsed = parseJson(text, writtenKeys);
+    return plain(parseJson(text));
   } catch (error) {
     throw error instanceof ZpublishError ? configError([`${name}: ${error.message}`]) : error;
   }
-  const json = plain(parsed, []);
-  return {
-    json,
-    problems,
-    entriesOf(key) {
-      const written = isJsonObject(parsed) ? (writtenKeys.get(parsed[key] ?? null) ?? []) : [];
-      const values = (json as Record<string, Record<string, unknown>>)[key];
-      return [...new Set(written.map((each) => each.key))].map((each) => [each, values?.[each]]);
-    },
-  };
+}
+
+/** Converts parsed numbers to plain ones. */
+function plain(value: JsonValue): unknown {
+  if (isJsonArray(value)) return value.map(plain);
+  if (!isJsonObject(value)) return toNumber(value) ?? value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plain(each)]));
 }
 
 /** Place of datasets and collections that are read. */

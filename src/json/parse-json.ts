@@ -38,21 +38,11 @@ const escapes: Readonly<Record<string, string>> = {
 /** Receives an entry of an object that is only checked: its key, and the range of its value in the text. */
 export type TakeEntry = (key: string, start: number, end: number) => void;
 
-/** A key of an object, and the place in the text where it begins. */
-export interface WrittenKey {
-  readonly key: string;
-  readonly position: number;
-}
-
 /** One pass over a JSON text. `parse-json.ts` has the functions to call, and says what they accept. */
 class JsonParser {
   position = 0;
 
-  /** @param writtenKeys Gets the keys of objects that are parsed in one step. */
-  constructor(
-    private readonly text: string,
-    private readonly writtenKeys?: Map<JsonValue, readonly WrittenKey[]>,
-  ) {}
+  constructor(private readonly text: string) {}
 
   begin(): void {
     if (this.text.charCodeAt(0) === 0xfeff) this.fail("JSON without a byte order mark");
@@ -188,14 +178,8 @@ class JsonParser {
   private parseObject(depth: number): JsonValue {
     const object: Record<string, JsonValue> = {};
     if (this.isEmpty("}", depth)) return object;
-    const keys: WrittenKey[] | undefined = this.writtenKeys && [];
-    do {
-      const { position } = this;
-      const key = this.parseKey();
-      keys?.push({ key, position });
-      setEntry(object, key, this.parseValue(depth));
-    } while (this.hasNext("}"));
-    if (keys !== undefined) this.writtenKeys?.set(object, keys);
+    do setEntry(object, this.parseKey(), this.parseValue(depth));
+    while (this.hasNext("}"));
     return object;
   }
 
@@ -308,12 +292,10 @@ function parseNumber(token: string, isInteger: boolean): JsonValue {
  *
  * The parsers of `lossless-json` and of the engine refuse bare `NaN`. The former also builds strings character by
  * character, which takes many times a document's size in memory.
- * @param writtenKeys Gets the keys of each object that has any, in the order written. Objects themselves lose equal keys,
- * and the order of keys that look like integers.
  * @throws ZpublishError `invalid-metadata`, with line and column.
  */
-export function parseJson(text: string, writtenKeys?: Map<JsonValue, readonly WrittenKey[]>): JsonValue {
-  const parser = new JsonParser(text, writtenKeys);
+export function parseJson(text: string): JsonValue {
+  const parser = new JsonParser(text);
   parser.begin();
   const value = parser.parseValue(0);
   parser.end();

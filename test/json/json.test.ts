@@ -10,7 +10,7 @@ import {
   toBigInt,
   toNumber,
 } from "../../src/json/json-value.js";
-import { parseJson, parseJsonAround, type WrittenKey } from "../../src/json/parse-json.js";
+import { parseJson, parseJsonAround } from "../../src/json/parse-json.js";
 import {
   pythonFloat,
   pythonString,
@@ -284,49 +284,4 @@ print(json.dumps([[repr(struct.unpack(">d", bytes.fromhex(b))[0]) for b in bits]
     "Infinity",
     "-Infinity",
   ]);
-});
-
-/** Parses a text, and returns its keys by object. */
-function writtenKeysOf(text: string): Map<JsonValue, readonly WrittenKey[]> {
-  const keys = new Map<JsonValue, readonly WrittenKey[]>();
-  parseJson(text, keys);
-  return keys;
-}
-
-t.test("keys are listed in the order written, twice if they are there twice", async (t) => {
-  const text = '{"b": [1, {"x{": "}\\"", "1": {}}],\n "2": null, "b": [[{"\\u0061": 1}]]}';
-  t.strictSame([...writtenKeysOf(text).values()].reverse(), [
-    [
-      { key: "b", position: 1 },
-      { key: "2", position: text.indexOf('"2"') },
-      { key: "b", position: text.lastIndexOf('"b"') },
-    ],
-    [{ key: "a", position: text.indexOf('"\\u0061"') }],
-    [
-      { key: "x{", position: text.indexOf('"x{"') },
-      { key: "1", position: text.indexOf('"1"') },
-    ],
-  ]);
-  t.equal(writtenKeysOf('"{"').size, 0);
-});
-
-t.test("the objects with written keys are those of the document", async () => {
-  fc.assert(
-    fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1), (value, indent) => {
-      const found = writtenKeysOf(JSON.stringify(value, null, indent));
-      let objects = 0;
-      JSON.stringify(value, (_key, item: unknown) => {
-        if (typeof item === "object" && item !== null && Object.keys(item).length > 0 && !Array.isArray(item))
-          objects += 1;
-        return item;
-      });
-      return (
-        found.size === objects &&
-        [...found].every(([object, keys]) => {
-          const own = Object.keys(object as object);
-          return keys.length === own.length && keys.every(({ key }) => own.includes(key));
-        })
-      );
-    }),
-  );
 });
