@@ -4,7 +4,6 @@ import { fileURLToPath } from "node:url";
 import t from "tap";
 import { makeDemoData } from "../../scripts/demo/demo-data.js";
 import { runProgram as runArguments } from "../../src/cli/program.js";
-import { createOpenReporter } from "../../src/cli/progress.js";
 import { flagOf, OPTION_KEYS } from "../../src/config/options.js";
 import { packageVersion } from "../../src/observe/versions.js";
 import { serveFolder, until } from "../support/folder-of-days.js";
@@ -209,53 +208,6 @@ t.test("HUP takes collections and joined files along, or leaves all as it is", a
   await run.says("the new configuration cannot be used");
   t.match(run.stderr(), /nowhere/);
   t.same(await idsOf(), ids);
-});
-
-function setUp(isTTY: boolean) {
-  const written: string[] = [];
-  const logged: unknown[] = [];
-  let time = 0;
-  const reporter = createOpenReporter(
-    { isTTY, write: (text) => written.push(text) },
-    { info: ((fields: unknown) => logged.push(fields)) as never },
-    () => time,
-  );
-  const update = (at: number, opened: number): void => {
-    time = at;
-    reporter.update({ opened, total: 9, id: "big", arrays: 12 });
-  };
-  return { written, logged, reporter, update };
-}
-
-t.test(
-  "a terminal gets one line that changes, is overwritten by the log, and is removed at the end",
-  async (t) => {
-    const { written, logged, reporter, update } = setUp(true);
-    update(100, 1);
-    t.strictSame(written, [], "a quick start stays quiet");
-    update(500, 2);
-    update(550, 3);
-    update(700, 4);
-    reporter.clear();
-    reporter.clear();
-    t.strictSame(written, [
-      "\x1b[Kopening datasets: 2 of 9 open, big: 12 arrays read\r",
-      "\x1b[Kopening datasets: 4 of 9 open, big: 12 arrays read\r",
-      "\x1b[K",
-    ]);
-    t.strictSame(logged, []);
-  },
-);
-
-t.test("elsewhere the log gets a line every few seconds", async (t) => {
-  const { written, logged, reporter, update } = setUp(false);
-  for (let at = 0; at <= 7_000; at += 500) update(at, at);
-  reporter.clear();
-  t.strictSame(written, []);
-  t.strictSame(logged, [
-    { opened: 3_000, total: 9, id: "big", arrays: 12 },
-    { opened: 6_000, total: 9, id: "big", arrays: 12 },
-  ]);
 });
 
 t.test("--version and --help answer on standard output", async (t) => {

@@ -1,6 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { PROGRAM, runProgram, runScript } from "../support/servers/run-program.js";
@@ -66,26 +63,6 @@ t.test("it ends when the cache is full", async (t) => {
   t.match(stderr, /^zpublish: the cache is full, \d+ chunks are left\n$/);
   t.ok(countsOf(stdout).made < count / 2);
 });
-
-t.test(
-  "a terminal shows a bar, and Ctrl-C ends it",
-  { skip: process.platform !== "linux" || !existsSync("/usr/bin/script") },
-  async (t) => {
-    const { args } = await manyChunks(t);
-    const command = [process.execPath, PROGRAM, ...args].map((each) => `'${each}'`).join(" ");
-    const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"]);
-    let output = "";
-    const ended = once(child, "close");
-    for await (const text of child.stdout.setEncoding("utf8")) {
-      const wasShown = output.includes(" left\r");
-      output += text;
-      if (!wasShown && output.includes(" left\r")) child.stdin.write("\x03");
-    }
-    t.equal((await ended)[0], 130);
-    t.match(output, /[█░]+ \d+ % {2}[\d,]+ of 20,000 chunks {2}[\d.]+ [KM]?i?B\/s {2}.+ left\r/);
-    t.match(output, /ended by a signal, \d+ chunks are left/);
-  },
-);
 
 t.test("chunks that fail are named, and the others are made", async (t) => {
   const { location, warm, hits } = await setUp(t);

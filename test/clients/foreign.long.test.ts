@@ -6,7 +6,7 @@ import t from "tap";
 import { compareFiles } from "../foreign/compare-files.js";
 import { type ForeignOutcome, findFiles } from "../foreign/foreign-file.js";
 import { PACKAGE_ROOT } from "../support/clients/client-generation.js";
-import { makeTemporaryDirectory, runPython, serveDatasets } from "../support/clients/fixtures.js";
+import { makeTemporaryDirectory } from "../support/clients/fixtures.js";
 import { clientMissing } from "../support/clients/require-client.js";
 
 t.setTimeout(600_000);
@@ -39,40 +39,6 @@ t.test("every file is as its project distributes it, with the text of its licenc
     t.ok(project !== undefined && existsSync(join(FOLDER, project.text)), `licence of ${id}`);
   }
 });
-
-t.test(
-  "the comparison tells a store of another file, and a file that its library cannot read",
-  { skip: clientMissing("xarray", "zarr", "fsspec", "netcdf4", "h5netcdf", "rioxarray", "gdal") },
-  async (t) => {
-    const directory = await makeTemporaryDirectory();
-    t.teardown(() => rm(directory, { recursive: true, force: true }));
-    const path = (name: string) => join(FOLDER, "pyferret", name);
-    const server = await serveDatasets(t, {
-      datasets: { other: { location: path("aggT_5d2.nc") } },
-      directory,
-    });
-    const jobs = [
-      { id: "other", path: path("aggT_5d1.nc"), format: "netcdf3", url: server.storeUrl("other") },
-      { id: "damaged", path: join(FOLDER, "hdf5", "bad_offset.h5"), format: "hdf5", url: null },
-    ];
-    const lines = await runPython(
-      "compare_foreign.py",
-      [],
-      jobs.map((job) => JSON.stringify(job)).join("\n"),
-    );
-    const [other, damaged] = lines
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-    t.ok(
-      Object.values<string>(other.arrays).some((status) => status.startsWith("differs")),
-      "values differ",
-    );
-    t.ok(other.xarray.length > 0, "xarray reads them otherwise, too");
-    t.type(damaged.opens, "string", "a reason");
-    await server.stop();
-  },
-);
 
 t.test(
   "files of other projects are served equal to what their own libraries read, or refused with a reason",

@@ -1,8 +1,5 @@
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
-import FileSystemStore from "@zarrita/storage/fs";
 import t from "tap";
-import * as zarr from "zarrita";
 import {
   type FixtureArray,
   type FixtureStore,
@@ -65,57 +62,3 @@ t.test(
     await server.stop();
   },
 );
-
-t.test("a store that zarrita wrote is read back by zarrita", async (t) => {
-  const directory = await makeTemporaryDirectory();
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
-  const location = join(directory, "written.zarr");
-  const root = zarr.root(new FileSystemStore(location));
-  await zarr.create(root, { attributes: { title: "written by zarrita" } });
-  const bytes = { name: "bytes", configuration: { endian: "little" } };
-  const zstd = { name: "zstd", configuration: { level: 1, checksum: false } };
-  const blosc = {
-    name: "blosc",
-    configuration: { cname: "lz4", clevel: 5, shuffle: "shuffle", typesize: 4, blocksize: 0 },
-  };
-  const transpose = { name: "transpose", configuration: { order: [1, 0] } };
-  const chains = {
-    bare: [bytes],
-    zstd: [bytes, zstd],
-    blosc: [bytes, blosc],
-    transposed: [transpose, bytes, zstd],
-  };
-  const shape = [5, 7];
-  const data = Float32Array.from({ length: 35 }, (_, index) => (index % 6 === 0 ? Number.NaN : index / 3));
-  for (const [name, codecs] of Object.entries(chains)) {
-    const array = await zarr.create(root.resolve(`group/${name}`), {
-      shape,
-      chunkShape: [2, 3],
-      dtype: "float32",
-      codecs,
-      fillValue: Number.NaN,
-      dimensionNames: ["y", "x"],
-      attributes: { units: "K" },
-    });
-    // Its `bytes` codec encodes the whole buffer behind a view, so every chunk has one of its own.
-    await zarr.set(array, null, { data, shape, stride: [7, 1] });
-  }
-  await zarr.create(root.resolve("group"), {});
-
-  const server = await serveDatasets(t, { datasets: { written: location }, directory });
-  const url = server.storeUrl("written");
-  const results = await readWithZarrita(
-    url,
-    Object.keys(chains).map((name) => `group/${name}`),
-  );
-  for (const { path, items, dims, problem } of results) {
-    t.equal(problem, undefined, path);
-    t.same(items, [...data], path);
-    t.same(dims, ["y", "x"], path);
-  }
-  t.same((await zarr.open.v2(new zarr.FetchStore(url), { kind: "group" })).attrs, {
-    title: "written by zarrita",
-  });
-  checkCleanLog(t, server);
-  await server.stop();
-});

@@ -243,27 +243,6 @@ t.test("the nearest item may be of any type", async (t) => {
   t.equal(Buffer.from(coarsen(items, wide, step, [0, 0])).toString(), "aaabbb------");
 });
 
-t.test("a type that has no numbers is an error", async (t) => {
-  const type = parseDataType("<M8[s]");
-  const step: CoarsenStep = {
-    ...{
-      kind: "coarsen",
-      revision: "1",
-      method: "mean",
-      factors: [2],
-      packing: NONE,
-      from: type,
-      to: parseDataType("<f8"),
-    },
-    ...{ missingItem: null, fillItem: null },
-  };
-  const plan = { shape: [2], served: { chunkShape: [2] } } as unknown as EncodingPlan;
-  t.throws(() => coarsen(new Uint8Array(16), plan, step, [0]), {
-    code: "codec-failed",
-    message: "expected numbers, received datetime64[s]",
-  });
-});
-
 t.test("integers that doubles do not hold are an error, except for the nearest", async (t) => {
   const type = parseDataType("<i8");
   const plan = { shape: [2], served: { chunkShape: [2] } } as unknown as EncodingPlan;

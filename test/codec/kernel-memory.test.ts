@@ -14,7 +14,6 @@ import { DAMAGED_FRAMES } from "../support/codec/damaged-frames.js";
 import { LZ4, packed } from "../support/codec/hostile-frame.js";
 import { HOSTILE_BLOCKS, type HostileBlock } from "../support/codec/hostile-lz4.js";
 import { streamNative } from "../support/codec/native-numcodecs.js";
-import { sampleBytes } from "../support/codec/sample-bytes.js";
 import { reportFailures, stepOf } from "../support/codec/steps.js";
 import { UNUSUAL_FRAMES } from "../support/codec/unusual-frames.js";
 import { storedArray } from "../support/datasets/stored-array.js";
@@ -162,25 +161,6 @@ t.test(
     }
   },
 );
-
-t.test("operations give the same wherever source and target lie", async (t) => {
-  const kernel = createKernel();
-  const source = sampleBytes(80_000).smooth as Uint8Array;
-  const expected = new Uint8Array(source.length);
-  kernel.shuffleBytes(source, expected, 4);
-  const shared = new Uint8Array(new SharedArrayBuffer(source.length + 3)).subarray(3);
-  shared.set(source);
-  const lease = kernel.lease();
-  const inside = lease.allocate(source.length);
-  inside.set(source);
-  for (const from of [source, shared, inside]) {
-    for (const to of [new Uint8Array(source.length + 1).subarray(1), lease.allocate(source.length)]) {
-      kernel.shuffleBytes(from, to, 4);
-      t.ok(Buffer.from(expected).equals(to));
-    }
-  }
-  lease.end();
-});
 
 t.test("more than the kernel keeps memory for is encoded and decoded all the same", async (t) => {
   const pattern = new Uint8Array(MIB).map((_, index) => (index >> 4) % 251);

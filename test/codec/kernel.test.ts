@@ -391,27 +391,3 @@ t.test(
     reportFailures(t, failures, count);
   },
 );
-
-t.test("what the kernel's encoders can make shorter fits into a capacity of the same length", async (t) => {
-  for (const encoder of KERNEL_ENCODERS) {
-    for (const kind of ["repeating", "zeros", "nearMatches"] as const) {
-      const bytes = sampleOf(kind, 5000, 1, 1);
-      const source = FREE_BEGIN;
-      const target = source + 2 * bytes.length;
-      memory.set(bytes, source);
-      const whole = encoder.encode(source, bytes.length, target, bytes.length);
-      t.ok(whole > 0 && whole < bytes.length, `${encoder.name}: ${kind}: ${whole} bytes`);
-      const room = whole + 16;
-      t.equal(
-        encoder.encode(source, bytes.length, target, room),
-        whole,
-        `${encoder.name}: ${kind}: the same in less room`,
-      );
-      t.equal(
-        encoder.encode(source, bytes.length, target, whole - 1),
-        0,
-        `${encoder.name}: ${kind}: not in too little`,
-      );
-    }
-  }
-});

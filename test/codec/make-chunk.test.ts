@@ -292,36 +292,6 @@ t.test("items are swapped into the other byte order, in memory of their own", as
   }
 });
 
-t.test("items of every type are unpacked, in both byte orders", async (t) => {
-  const values = [0, 1, 5, 100, 127];
-  for (const [type, size, write] of [
-    ["i1", 1, (view: DataView, value: number) => view.setInt8(0, value)],
-    ["u1", 1, (view: DataView, value: number) => view.setUint8(0, value)],
-    ["i2", 2, (view: DataView, value: number, little: boolean) => view.setInt16(0, value, little)],
-    ["u2", 2, (view: DataView, value: number, little: boolean) => view.setUint16(0, value, little)],
-    ["i4", 4, (view: DataView, value: number, little: boolean) => view.setInt32(0, value, little)],
-    ["u4", 4, (view: DataView, value: number, little: boolean) => view.setUint32(0, value, little)],
-    ["i8", 8, (view: DataView, value: number, little: boolean) => view.setBigInt64(0, BigInt(value), little)],
-    [
-      "u8",
-      8,
-      (view: DataView, value: number, little: boolean) => view.setBigUint64(0, BigInt(value), little),
-    ],
-    ["f4", 4, (view: DataView, value: number, little: boolean) => view.setFloat32(0, value, little)],
-    ["f8", 8, (view: DataView, value: number, little: boolean) => view.setFloat64(0, value, little)],
-  ] as const) {
-    for (const order of ["<", ">"]) {
-      const bytes = new Uint8Array(1 + values.length * size);
-      for (const [index, value] of values.entries())
-        write(new DataView(bytes.buffer, 1 + index * size), value, order === "<");
-      const fields = { from: order + type, scale: 0.5, offset: 10, missing: [5] };
-      const expected = [10, 10.5, Number.NaN, 60, 73.5];
-      for (const to of ["<f4", "<f8"] as const)
-        t.same(unpack(bytes.subarray(1), { ...fields, to }), expected, `${order}${type} to ${to}`);
-    }
-  }
-});
-
 t.test("each step is rounded to the type of the joined array", async (t) => {
   const bytes = new Uint8Array(Int16Array.of(1, 2, 12_345, -32_768).buffer);
   const [scale, offset] = [0.1, 273.15];

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
 import { clientMissing } from "../support/clients/require-client.js";
-import { bucketRefusal, deployPath, deployText, imageEnvironment, imageUser, parseYaml } from "./examples.js";
+import { deployPath, deployText, imageEnvironment, imageUser, parseYaml } from "./examples.js";
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };
@@ -39,19 +39,17 @@ interface Manifest {
 }
 
 const FOLDER = "kubernetes/";
-/** The same without a volume for data. */
-const BUCKET_FOLDER = "kubernetes-bucket/";
 const skip = clientMissing("yaml");
+
+/** Returns the variables of a container: those of its image, and its own. */
+function environmentOf({ env }: Container): Record<string, string> {
+  return { ...imageEnvironment(), ...Object.fromEntries(env.map(({ name, value }) => [name, value])) };
+}
 
 interface Kustomization {
   readonly namespace: string;
   readonly resources: readonly string[];
   readonly configMapGenerator: readonly { readonly name: string; readonly files: readonly string[] }[];
-}
-
-/** Returns the variables of a container: those of its image, and its own. */
-function environmentOf({ env }: Container): Record<string, string> {
-  return { ...imageEnvironment(), ...Object.fromEntries(env.map(({ name, value }) => [name, value])) };
 }
 
 function read() {
@@ -189,69 +187,6 @@ function isObject(value: unknown): value is Value {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The StatefulSet of {@link BUCKET_FOLDER}, as kustomize makes it. */
-function readOverBucket() {
-  const [overlay] = parseYaml(deployPath(`${BUCKET_FOLDER}kustomization.yaml`)) as [
-    Kustomization & { readonly patches: readonly { readonly path: string }[] },
-  ];
-  const [patch, ...others] = parseYaml(
-    ...overlay.patches.map(({ path }) => deployPath(BUCKET_FOLDER + path)),
-  ) as Manifest[];
-  const { spec } = strategicMerge({ ...read().find(patch!.kind, patch!.metadata.name) }, { ...patch! }) as {
-    // biome-ignore lint/suspicious/noExplicitAny: as in Manifest.
-    readonly spec: any;
-  };
-  return { overlay, others, spec, pod: spec.template.spec as PodSpec };
-}
-
-t.test("over a bucket a pod has no volume for data, and its cache goes with it", { skip }, async (t) => {
-  const { overlay, others, spec, pod } = readOverBucket();
-  const base = read();
-  t.strictSame(others, [], "one manifest is patched");
-  t.strictSame(overlay.resources, ["../kubernetes"]);
-  t.equal(overlay.namespace, base.kustomization.namespace);
-  const { namespace } = base.kustomization;
-  t.match(overlay.configMapGenerator, [
-    { name: "zpublish", namespace, behavior: "replace", files: ["config.json"] },
-  ]);
-  const [container] = pod.containers;
-  const mounts = container.volumeMounts.map(({ mountPath }) => mountPath);
-  const volumes = pod.volumes.map(({ name }) => name);
-  t.notOk(mounts.includes("/data"));
-  t.strictSame(
-    mounts,
-    base.container.volumeMounts.map(({ mountPath }) => mountPath).filter((path) => path !== "/data"),
-  );
-  t.strictSame(
-    new Set(container.volumeMounts.map(({ name }) => name)),
-    new Set(volumes),
-    "every mount has its volume, without a claim",
-  );
-  t.notOk("volumeClaimTemplates" in spec);
-  t.match(container, { envFrom: [{ secretRef: { name: "zpublish-bucket" } }], env: base.container.env });
-});
-
-t.test(
-  "over a bucket the cache fits into its volume",
-  { skip: skip || bucketRefusal(`${BUCKET_FOLDER}config.json`) },
-  async (t) => {
-    const { pod } = readOverBucket();
-    const [container] = pod.containers;
-    const config = resolveConfig({
-      argv: ["--config", deployPath(`${BUCKET_FOLDER}config.json`)],
-      env: environmentOf(container),
-      cwd: "/",
-    });
-    t.ok(container.volumeMounts.some(({ mountPath }) => mountPath === config.cache?.directory));
-    const cache = pod.volumes.find(({ name }) => name === "cache") as unknown as {
-      readonly emptyDir: { readonly sizeLimit: string };
-    };
-    const gib = Number(/^(\d+)Gi$/.exec(cache.emptyDir.sizeLimit)?.[1]);
-    t.ok((config.cache?.maxBytes ?? Number.NaN) * 1.5 <= gib * 2 ** 30);
-    t.equal(config.access.tokenFile, read().config.access.tokenFile);
-  },
-);
-
 /** Backends of a configuration without its comments, and without what says where instances are. */
 function rules(text: string): string[] {
   return text
@@ -274,3 +209,10 @@ t.test(
     t.notMatch(run.stdout + run.stderr, /WARNING/);
   },
 );
+
+t.test("the examples over a bucket have no data on the machine", async (t) => {
+  for (const name of ["bucket.json", "kubernetes-bucket/config.json"]) {
+    const { datasets } = resolveConfig({ argv: ["--config", deployPath(name)], env: {}, cwd: "/" });
+    t.ok(datasets.length > 0 && datasets.every(({ location }) => location.startsWith("s3://")), name);
+  }
+});

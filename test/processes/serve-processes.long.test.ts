@@ -247,30 +247,3 @@ t.test("a process that cannot start fails with the message of a single one", { s
     t.match(said[0]!.stderr, /^zpublish: [^\n]+\n$/);
   }
 });
-
-t.test("an invalid number of processes is refused", async (t) => {
-  for (const processes of ["0", "257", "two"]) {
-    const { code, stderr } = await runProgram(t, ["serve", "x.zarr", "--processes", processes]);
-    t.equal(code, 2);
-    t.match(stderr, /^zpublish: --processes: expected an integer from 1 to 256, received [^\n]+\n$/);
-  }
-});
-
-t.test("a plugin is loaded in every process", { skip }, async (t) => {
-  const directory = await makeDirectory(t);
-  const module = join(directory, "who.mjs");
-  await writeFile(
-    module,
-    `export default {
-      name: "who", version: "1.0.0", path: "example/who",
-      routes: ({ createDocument }) => [{
-        path: "/who", priority: "page", operation: { summary: "who", contentType: "application/json" },
-        handler: () => ({ kind: "document", document: createDocument(String(process.pid), "application/json") }),
-      }],
-    };`,
-  );
-  const program = await serveNoise(t, await writeNoise(t), { args: ["--plugin", module] });
-  for (const pid of program.pids()) {
-    t.equal((await ask(await connectTo(t, program, pid), "/who")).body.toString(), String(pid));
-  }
-});

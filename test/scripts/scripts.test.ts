@@ -45,21 +45,6 @@ t.test("demonstration data is made once, and again when it is not what this vers
   t.strictSame((await readdir(join(directory, ".."))).sort(), ["demo"], "nothing unfinished is left");
 });
 
-t.test("the flat dataset reads as plausible air temperatures", async (t) => {
-  const { air } = demo;
-  const array = await openArray(air, "/air");
-  t.strictSame(array.shape, [2920, 25, 53]);
-  const { data } = await zarr.get(array);
-  t.type(data, Int16Array);
-  const kelvin = Float64Array.from(data as Int16Array, (value) => value * 0.01 + 273.15);
-  t.ok(kelvin.every((value) => value > 200 && value < 330));
-  const metadata = JSON.parse(await readFile(join(air, ".zmetadata"), "utf8")) as {
-    metadata: Record<string, unknown>;
-  };
-  t.strictSame(Object.keys(metadata.metadata).length, 10);
-  t.match(metadata.metadata["air/.zattrs"], { _ARRAY_DIMENSIONS: ["time", "lat", "lon"] });
-});
-
 t.test("every array of the tree reads, shards and texts among them", async (t) => {
   const { climate } = demo;
   const sst = await openArray(climate, "/surface/daily/sst");

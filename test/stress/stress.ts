@@ -4,7 +4,6 @@
  *     npm run stress -- chaos [--minutes N] [--seed N] [--processes N] [--only "cache,worker"] [--program zpublish.cjs] [--keep]
  *     npm run stress -- fuzz-codecs [--minutes N] [--seed N] [--only "blosc lz4"]
  *     npm run stress -- fuzz-files [--minutes N] [--seed N] [--only netcdf3]
- *     npm run stress -- fuzz-files FILE…         tries inputs again that have failed
  *
  * `chaos` runs the real program under load while workers die, sources change and fail, the cache is damaged, and processes are
  * killed; clients check every byte of every answer. `fuzz-codecs` feeds damaged chunks and noise to every decoder, `fuzz-files`
@@ -19,9 +18,7 @@ import { runProgram } from "../../bench/children.js";
 import { createProgress } from "../../bench/progress.js";
 import { PACKAGE_ROOT } from "../support/clients/client-generation.js";
 import { chaosText, isClean, runChaos } from "./chaos/chaos.js";
-import { codecFuzz } from "./fuzz/codec-fuzz.js";
-import { fileFuzz } from "./fuzz/file-fuzz.js";
-import { type FuzzKind, fuzzText, keepFailure, replayFailure, runFuzz } from "./fuzz/fuzz.js";
+import { fuzzText, keepFailure, runFuzz } from "./fuzz/fuzz.js";
 
 const FOLDER = join(PACKAGE_ROOT, ".build", "stress");
 const BATCH_TIMEOUT_MS = 120_000;
@@ -35,7 +32,6 @@ interface StressOptions {
   readonly processes: number | undefined;
   readonly program: string | undefined;
   readonly isKept: boolean;
-  readonly files: readonly string[];
 }
 
 /** A program. @returns Whether nothing failed. */
@@ -43,8 +39,8 @@ type Program = (options: StressOptions) => Promise<boolean>;
 
 const PROGRAMS: Readonly<Record<string, Program>> = {
   chaos,
-  "fuzz-codecs": (options) => fuzz("codecs", codecFuzz, 400, options),
-  "fuzz-files": (options) => fuzz("files", fileFuzz, 64, options),
+  "fuzz-codecs": (options) => fuzz("codecs", 400, options),
+  "fuzz-files": (options) => fuzz("files", 64, options),
 };
 
 async function chaos({ seconds, seed, only, processes, program, isKept }: StressOptions): Promise<boolean> {
@@ -72,12 +68,9 @@ async function chaos({ seconds, seed, only, processes, program, isKept }: Stress
 
 async function fuzz(
   name: string,
-  kind: FuzzKind,
   inputsPerBatch: number,
-  { seconds, seed, only, files }: StressOptions,
+  { seconds, seed, only }: StressOptions,
 ): Promise<boolean> {
-  for (const file of files) console.log(`${file}\n${await replayFailure(kind, file)}`);
-  if (files.length > 0) return true;
   const progress = createProgress();
   progress.label(`fuzz-${name}`);
   const folder = join(FOLDER, `fuzz-${name}`);
@@ -106,7 +99,7 @@ async function main(): Promise<void> {
       keep: { type: "boolean", default: false },
     },
   });
-  const [name = "", ...files] = positionals;
+  const [name = ""] = positionals;
   const program = PROGRAMS[name];
   const seconds = Number(values.minutes) * 60;
   if (program === undefined || !(seconds > 0)) {
@@ -119,7 +112,7 @@ async function main(): Promise<void> {
   const seed = values.seed === undefined ? (Date.now() % 1_000_000) + 1 : Number(values.seed);
   console.error(`stress: seed ${seed}`);
   const isRight = await program({
-    ...{ seconds, seed, only: values.only, program: values.program, isKept: values.keep, files },
+    ...{ seconds, seed, only: values.only, program: values.program, isKept: values.keep },
     processes: values.processes === undefined ? undefined : Number(values.processes),
   });
   if (!isRight) process.exitCode = 1;

@@ -1,6 +1,3 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { startNative } from "../../../bench/codecs/codec-subjects.js";
 import { encodeChunk } from "../../../bench/codecs/numcodecs-js.js";
 import { createRandom } from "../../../bench/random.js";
 import { CODECS } from "../../../src/codec/codecs.js";
@@ -11,6 +8,7 @@ import { isNumcodecsWornOut } from "../../../src/codec/zstd.js";
 import { messageOf, ZpublishError } from "../../../src/errors.js";
 import type { CodecSpec, CodecStep } from "../../../src/zarr/codec-step.js";
 import { codecRule, completeCodec } from "../../../src/zarr/plan/codec-rules.js";
+import { bloscFrame, FLAG, flagsOf, INNER, snappyStream } from "../../support/codec/blosc-frame.js";
 import { chunkOfTile, JPEG_TILES } from "../../support/codec/jpeg-tiles.js";
 import { mutations } from "../../support/codec/mutate-chunk.js";
 import type { FuzzKind, FuzzSubject } from "./fuzz.js";
@@ -39,17 +37,9 @@ export const codecFuzz: FuzzKind = {
   maxResidentBytes: 1024 * 2 ** 20,
   // As a worker of the server does: nothing else gives back the memory that numcodecs.js leaks.
   isWornOut: isNumcodecsWornOut,
-  async open(folder) {
-    const { targets, notes } = await createDecoderTargets(join(folder, "native"));
+  async open() {
+    const { targets, notes } = await createDecoderTargets();
     return { subjects: targets.map((target) => decoderSubject(target)), notes };
-  },
-  async replay(bytes, context) {
-    const step = context as CodecStep;
-    const { decodedByteLength, maxDecodedByteLength } = step;
-    return decodeInLease(bytes, step).then(
-      ({ length }) => `${length} bytes, ${decodedByteLength ?? `at most ${maxDecodedByteLength}`} planned`,
-      (error: unknown) => String(error),
-    );
   },
 };
 
@@ -137,8 +127,8 @@ export async function decodeInLease(bytes: Uint8Array, step: CodecStep): Promise
 interface TargetRule {
   readonly codec: CodecSpec;
   readonly itemSize: number;
-  /** `ours`: by `encodeChunk`. `native`: by native numcodecs. `raw`: any bytes of a length are a chunk. `tiles`: GDAL wrote them. */
-  readonly from: "ours" | "native" | "raw" | "tiles";
+  /** `ours`: by `encodeChunk`. `snappy`: by hand. `raw`: any bytes of a length are a chunk. `tiles`: GDAL wrote them. */
+  readonly from: "ours" | "snappy" | "raw" | "tiles";
 }
 
 /** Whole items of 1, 2, 3, 4, 8 and 16 bytes; the last one is longer than the offsets of LZ4 reach. */
@@ -150,7 +140,7 @@ function blosc(cname: string, shuffle: number, itemSize: number, blocksize = 0):
   return {
     codec: { id: "blosc", cname, clevel: 5, shuffle, blocksize },
     itemSize,
-    from: cname === "snappy" ? "native" : "ours",
+    from: cname === "snappy" ? "snappy" : "ours",
   };
 }
 
@@ -207,54 +197,46 @@ const TARGETS: readonly TargetRule[] = [
   raw({ id: "hdf5-bits", size: 4, precision: 20, offset: 3, signed: true, endian: "big" }),
 ];
 
-/**
- * Every decoder there is, with good chunks of several lengths and kinds.
- * @param folder For files that are handed to native numcodecs.
- * @returns They, and what is left out and why.
- * @throws Error where a codec of `CODECS` is not among them.
- */
-export async function createDecoderTargets(
-  folder: string,
-): Promise<{ readonly targets: readonly DecoderTarget[]; readonly notes: readonly string[] }> {
+/** Every decoder there is, with good chunks of several lengths and kinds. @returns They, and what is left out and why. */
+export async function createDecoderTargets(): Promise<{
+  readonly targets: readonly DecoderTarget[];
+  readonly notes: readonly string[];
+}> {
   for (const id of Object.keys(CODECS)) {
     if (!TARGETS.some(({ codec }) => codec.id === id))
       throw new Error(`expected damaged chunks for every codec, received none for ${id}`);
   }
-  mkdirSync(folder, { recursive: true });
-  const native = await startNative();
-  const notes: string[] = [];
-  if ("missing" in native)
-    notes.push(`Without blosc snappy, which only native numcodecs writes: ${native.missing}.`);
-  const targets: DecoderTarget[] = [];
-  try {
-    for (const rule of TARGETS) {
-      if (rule.from === "native" && "missing" in native) continue;
-      if (rule.from === "tiles") {
-        if (hasJpeg()) targets.push({ name: nameOf(rule), chunks: await jpegChunks() });
-        else notes.push("Without jpeg, whose optional package is not installed.");
-        continue;
-      }
-      const chunks: GoodChunk[] = [];
-      for (const [i, decoded] of contents().entries()) {
-        const step = stepOf(rule, decoded.length, i % 4 === 3);
-        const encoded =
-          rule.from === "raw"
-            ? decoded.subarray(0, rule.codec.id === "pad" ? PADDED_BYTES : undefined)
-            : rule.from === "ours" || "missing" in native
-              ? await encodeChunk(decoded, step)
-              : await encodeNative(rule, decoded, native.ask, folder);
-        chunks.push({
-          encoded: new Uint8Array(encoded),
-          decoded: rule.from === "raw" ? await decodedOf(encoded, step) : decoded,
-          step,
-        });
-      }
-      targets.push({ name: nameOf(rule), chunks });
-    }
-  } finally {
-    if (!("missing" in native)) await native.stop();
+  const rules = TARGETS.filter(({ from }) => from !== "tiles" || hasJpeg());
+  const targets = rules.map(async (rule) => ({ name: nameOf(rule), chunks: await chunksOf(rule) }));
+  const notes = hasJpeg() ? [] : ["Without jpeg, whose optional package is not installed."];
+  return { targets: await Promise.all(targets), notes };
+}
+
+async function chunksOf(rule: TargetRule): Promise<GoodChunk[]> {
+  if (rule.from === "tiles") return jpegChunks();
+  const chunks: GoodChunk[] = [];
+  for (const [i, content] of contents().entries()) {
+    const step = stepOf(rule, content.length, i % 4 === 3);
+    const encoded =
+      rule.from === "raw"
+        ? content.subarray(0, rule.codec.id === "pad" ? PADDED_BYTES : undefined)
+        : rule.from === "snappy"
+          ? snappyChunk(content)
+          : await encodeChunk(content, step);
+    const decoded = rule.from === "ours" ? content : await decodedOf(encoded, step);
+    chunks.push({ encoded: new Uint8Array(encoded), decoded, step });
   }
-  return { targets, notes };
+  return chunks;
+}
+
+/** The first bytes of a content again and again, in one block. */
+function snappyChunk(content: Uint8Array): Uint8Array {
+  const stream = snappyStream(content.subarray(0, 60), content.length);
+  return bloscFrame({
+    flags: flagsOf(INNER.snappy, FLAG.notSplit),
+    byteLength: content.length,
+    blocks: [[stream]],
+  });
 }
 
 /** @param isOpen As where the items are strings: a plan knows no length then, only a bound. */
@@ -292,26 +274,4 @@ async function jpegChunks(): Promise<GoodChunk[]> {
 /** What bytes that are any chunk decode to: other values, if the codec computes. */
 async function decodedOf(encoded: Uint8Array, step: CodecStep): Promise<Uint8Array> {
   return new Uint8Array(await decodeSteps(encoded, [step], step.codec.id));
-}
-
-async function encodeNative(
-  { codec, itemSize }: TargetRule,
-  decoded: Uint8Array,
-  ask: Exclude<Awaited<ReturnType<typeof startNative>>, { missing: string }>["ask"],
-  folder: string,
-): Promise<Uint8Array> {
-  const [input, output] = [join(folder, "decoded"), join(folder, "encoded")];
-  writeFileSync(input, decoded);
-  const answer = await ask({
-    job: "encode",
-    codec,
-    dtype: `<u${itemSize}`,
-    itemSize,
-    decodedByteLength: decoded.length,
-    inputs: [input],
-    outputs: [output],
-  });
-  if (!("chunks" in answer))
-    throw new Error(`native ${codec.id}: ${"error" in answer ? answer.error : answer.missing}`);
-  return readFileSync(output);
 }

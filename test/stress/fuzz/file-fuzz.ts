@@ -41,15 +41,6 @@ export const fileFuzz: FuzzKind = {
     const count = `${subjects.size} files were damaged.`;
     return { subjects: seeds.map((seed) => subjects.get(seed)!), notes: [...notes, count] };
   },
-  async replay(bytes) {
-    const lines: string[] = [];
-    for (const format of FORMATS) {
-      if (!format.recognizes(bytes.subarray(0, HEAD_BYTES))) continue;
-      const { arrays, refusal, problems } = await readWholeFile(format, bytes);
-      lines.push(`${format.id}: ${refusal ?? `${arrays.size} arrays`}`, ...problems);
-    }
-    return lines.join("\n") || "no format recognizes it";
-  },
 };
 
 /** Damages a file, and reads the copies. */

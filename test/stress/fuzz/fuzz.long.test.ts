@@ -15,7 +15,7 @@ import {
 import { type FuzzOptions, fuzzBatch, fuzzText, keepFailure, runFuzz } from "./fuzz.js";
 
 const root = t.testdir({});
-const { targets } = await createDecoderTargets(join(root, "native"));
+const { targets } = await createDecoderTargets();
 const target = targets.find(({ name }) =>
   name.startsWith("blosc lz4, shuffle 1, items of 4"),
 ) as DecoderTarget;

@@ -56,8 +56,6 @@ export interface FuzzKind {
   readonly maxResidentBytes: number;
   /** Whether the process is to be replaced. */
   isWornOut?(): boolean;
-  /** Tries a kept input again. @returns What came of it. */
-  replay(bytes: Uint8Array, context: unknown): Promise<string>;
 }
 
 /** Something that must not happen, with its input. */
@@ -285,12 +283,6 @@ export function keepFailure({ bytes, ...known }: FuzzFailure, folder: string): s
   writeFileSync(file, bytes);
   writeFileSync(`${file}.json`, `${JSON.stringify(known, null, 2)}\n`);
   return file;
-}
-
-/** Tries a kept input again. @returns What came of it. */
-export function replayFailure({ replay }: FuzzKind, file: string): Promise<string> {
-  const { context } = existsSync(`${file}.json`) ? JSON.parse(readFileSync(`${file}.json`, "utf8")) : {};
-  return replay(new Uint8Array(readFileSync(file)), context);
 }
 
 /** Returns the report as Markdown. @param kept Files of the failures. */
