@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import t from "tap";
-import { type Packing, packingOf } from "../../src/cf/packing.js";
+import { packingOf } from "../../src/cf/packing.js";
 import { type ChunkBox, fillBuffer, gather, gatherFill } from "../../src/codec/copy-strided.js";
 import { createItemReader, createItemsReader } from "../../src/codec/item-rows.js";
+import type { JsonObject } from "../../src/json/json-value.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { effort } from "../support/effort.js";
 
@@ -164,25 +165,22 @@ t.test("a buffer is filled with an item of any size", async (t) => {
   }
 });
 
-const PLAIN = packingOf({});
+/** Setters of a `DataView`. */
+type Setter = Extract<keyof DataView, `set${string}`>;
 
-/** Writes items behind one byte, so that none is aligned, and reads them. */
-function readAll(
-  dtype: string,
-  count: number,
-  write: (view: DataView, at: number, index: number, little: boolean) => void,
-  packing: Packing = PLAIN,
-): number[] {
+/** Writes numbers behind one byte, so that none is aligned, and reads them one by one and all at once. */
+function readAll(dtype: string, set: Setter, stored: readonly (number | bigint)[], attrs: JsonObject = {}) {
   const type = parseDataType(dtype);
-  const buffer = new ArrayBuffer(1 + count * type.itemSize);
+  const packing = packingOf(attrs);
+  const buffer = new ArrayBuffer(1 + stored.length * type.itemSize);
   const view = new DataView(buffer);
-  for (let index = 0; index < count; index++)
-    write(view, 1 + index * type.itemSize, index, type.byteOrder !== ">");
+  for (const [index, value] of stored.entries())
+    view[set](1 + index * type.itemSize, value as never, type.byteOrder !== ">");
   const bytes = new Uint8Array(buffer, 1);
   const read = createItemReader(bytes, type, packing);
-  const values = Array.from({ length: count }, (_, index) => read(index));
+  const values = stored.map((_, index) => read(index));
   // Copies are aligned. All items but the first, from the last one backwards.
-  const places = Uint32Array.from({ length: count - 1 }, (_, index) => count - 2 - index);
+  const places = Uint32Array.from({ length: stored.length - 1 }, (_, index) => stored.length - 2 - index);
   for (const items of [bytes, bytes.slice()]) {
     const many = new Float64Array(places.length);
     createItemsReader(items, type, packing)(1, places, many);
@@ -191,124 +189,54 @@ function readAll(
   return values;
 }
 
+const FLOATS = [0.1, Number.NaN, Number.NEGATIVE_INFINITY];
+const NUMBERS: readonly (readonly [string, Setter, (number | bigint)[], number[]?])[] = [
+  ["i1", "setInt8", [-1, 0]],
+  ["b1", "setUint8", [0, 1]],
+  ["i2", "setInt16", [-32768, -1, 0, 32767]],
+  ["u4", "setUint32", [0, 1, 2 ** 31, 2 ** 32 - 1]],
+  ["i8", "setBigInt64", [-(2n ** 63n), -1n, 2n ** 53n, 2n ** 63n - 1n]],
+  ["u8", "setBigUint64", [2n ** 64n - 1n, 2n ** 64n - 2n]],
+  ["f4", "setFloat32", FLOATS, FLOATS.map(Math.fround)],
+  ["f8", "setFloat64", FLOATS],
+  ["f2", "setUint16", [0x3c00, 0xc000, 0x7e00], [1, -2, Number.NaN]],
+];
+
 t.test("reads every type of numbers in both byte orders", async (t) => {
-  for (const order of ["<", ">"]) {
-    const int16 = [-32768, -1, 0, 32767];
-    t.strictSame(
-      readAll(`${order}i2`, 4, (view, at, index, little) =>
-        view.setInt16(at, int16[index] as number, little),
-      ),
-      int16,
-    );
-    const uint32 = [0, 1, 2 ** 31, 2 ** 32 - 1];
-    t.strictSame(
-      readAll(`${order}u4`, 4, (view, at, index, little) =>
-        view.setUint32(at, uint32[index] as number, little),
-      ),
-      uint32,
-    );
-    const int64 = [-(2n ** 63n), -1n, 2n ** 53n, 2n ** 63n - 1n];
-    t.strictSame(
-      readAll(`${order}i8`, 4, (view, at, index, little) =>
-        view.setBigInt64(at, int64[index] as bigint, little),
-      ),
-      int64.map(Number),
-    );
-    t.strictSame(
-      readAll(`${order}u8`, 2, (view, at, index, little) =>
-        view.setBigUint64(at, 2n ** 64n - 1n - BigInt(index), little),
-      ),
-      [2 ** 64, 2 ** 64],
-    );
-    const floats = [0.1, Number.NaN, Number.NEGATIVE_INFINITY];
-    t.strictSame(
-      readAll(`${order}f4`, 3, (view, at, index, little) =>
-        view.setFloat32(at, floats[index] as number, little),
-      ),
-      floats.map(Math.fround),
-    );
-    t.strictSame(
-      readAll(`${order}f8`, 3, (view, at, index, little) =>
-        view.setFloat64(at, floats[index] as number, little),
-      ),
-      floats,
-    );
-    const halves = [0x3c00, 0xc000, 0x7e00];
-    t.strictSame(
-      readAll(`${order}f2`, 3, (view, at, index, little) =>
-        view.setUint16(at, halves[index] as number, little),
-      ),
-      [1, -2, Number.NaN],
-    );
-  }
-  t.strictSame(
-    readAll("|i1", 2, (view, at, index) => view.setInt8(at, index - 1)),
-    [-1, 0],
-  );
-  t.strictSame(
-    readAll("|b1", 2, (view, at, index) => view.setUint8(at, index)),
-    [0, 1],
-  );
+  for (const [type, set, stored, values = stored.map(Number)] of NUMBERS)
+    for (const order of type.endsWith("1") ? ["|"] : ["<", ">"])
+      t.strictSame(readAll(order + type, set, stored), values, order + type);
 });
 
-t.test("unpacks after it has looked for missing and invalid numbers", async (t) => {
-  const packing = packingOf({
-    _FillValue: -999,
-    missing_value: [-998, -997],
-    valid_range: [-1000, 100],
-    scale_factor: 0.5,
-    add_offset: 10,
-  });
-  const stored = [-999, -998, -997, 101, -1001, -1000, 100, 0];
-  const read = readAll(
-    "<i2",
-    8,
-    (view, at, index) => view.setInt16(at, stored[index] as number, true),
-    packing,
-  );
-  t.strictSame(read, [Number.NaN, Number.NaN, Number.NaN, Number.NaN, Number.NaN, -490, 60, 10]);
-});
-
-t.test("compares attributes as items of the type that they are stored in", async (t) => {
-  const packing = packingOf({ _FillValue: 1e20, valid_max: 0.1 });
-  t.strictSame(
-    readAll(
-      "<f4",
-      3,
-      (view, at, index) => view.setFloat32(at, [1e20, 0.1, 0.2][index] as number, true),
-      packing,
-    ),
+const LIMITS = { valid_range: [-1000, 100], scale_factor: 0.5, add_offset: 10 };
+const UNSIGNED = { _Unsigned: "true", _FillValue: -1, valid_max: -2, scale_factor: 2 };
+const PACKED: readonly (readonly [string, string, Setter, readonly number[], JsonObject, number[]])[] = [
+  [
+    "missing and invalid numbers are looked for before unpacking",
+    ...(["<i2", "setInt16", [-999, -998, -997, 101, -1001, -1000, 100, 0]] as const),
+    { _FillValue: -999, missing_value: [-998, -997], ...LIMITS },
+    [Number.NaN, Number.NaN, Number.NaN, Number.NaN, Number.NaN, -490, 60, 10],
+  ],
+  [
+    "attributes are compared in the stored type",
+    ...(["<f4", "setFloat32", [1e20, 0.1, 0.2]] as const),
+    { _FillValue: 1e20, valid_max: 0.1 },
     [Number.NaN, Math.fround(0.1), Number.NaN],
-  );
-  t.strictSame(
-    readAll("<f2", 1, (view, at) => view.setUint16(at, 0x2e66, true), packingOf({ _FillValue: 0.1 })),
-    [Number.NaN],
-    "0.1 in half precision",
-  );
-});
+  ],
+  ["0.1 in half precision", "<f2", "setUint16", [0x2e66], { _FillValue: 0.1 }, [Number.NaN]],
+  ["unsigned", "|i1", "setInt8", [-1, -2, -128, 127], UNSIGNED, [Number.NaN, 508, 256, 254]],
+  ["signed", "|u1", "setUint8", [254, 255], { _Unsigned: "false", _FillValue: 255 }, [-2, Number.NaN]],
+];
 
-t.test("takes integers for unsigned, or for signed, if _Unsigned says so", async (t) => {
-  const attrs = { _Unsigned: "true", _FillValue: -1, valid_max: -2, scale_factor: 2 };
-  const stored = [-1, -2, -128, 127];
-  t.strictSame(
-    readAll("|i1", 4, (view, at, index) => view.setInt8(at, stored[index] as number), packingOf(attrs)),
-    [Number.NaN, 508, 256, 254],
-  );
-  t.strictSame(
-    readAll(
-      "|u1",
-      2,
-      (view, at, index) => view.setUint8(at, 254 + index),
-      packingOf({ _Unsigned: "false", _FillValue: 255 }),
-    ),
-    [-2, Number.NaN],
-  );
+t.test("unpacks numbers as attributes say", async (t) => {
+  for (const [name, dtype, set, stored, attrs, values] of PACKED)
+    t.strictSame(readAll(dtype, set, stored, attrs), values, name);
 });
 
 t.test("refuses items that are no numbers", async (t) => {
   for (const dtype of ["|S5", "<U2", "<c8", "<M8[s]", "|V3"])
     t.throws(
-      () => createItemReader(new Uint8Array(16), parseDataType(dtype), PLAIN),
+      () => createItemReader(new Uint8Array(16), parseDataType(dtype), packingOf({})),
       { code: "codec-failed" },
       dtype,
     );
