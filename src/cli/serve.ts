@@ -1,6 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
-import type { Config, DatasetConfig } from "../config/config.js";
-import { isAwkwardInUrl } from "../config/dataset-schema.js";
+import type { Config } from "../config/config.js";
 import { flagOf } from "../config/options.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { messageOf, ZpublishError } from "../errors.js";
@@ -36,8 +34,8 @@ async function reloadConfig({ server, log, readConfig, current }: ReloadParts): 
       );
     }
     log.level = next.logLevel;
-    const collections = next.collections.length === 0 ? {} : { collections: next.collections.length };
-    log.info({ ...changesOf(current.datasets, next.datasets), ...collections }, "configuration reloaded");
+    const { datasets, collections } = next;
+    log.info({ datasets: datasets.length, collections: collections.length }, "configuration reloaded");
     return next;
   } catch (error) {
     if (error instanceof ZpublishError && error.code === "draining") {
@@ -52,18 +50,6 @@ async function reloadConfig({ server, log, readConfig, current }: ReloadParts): 
     }
     return current;
   }
-}
-
-function changesOf(before: readonly DatasetConfig[], after: readonly DatasetConfig[]): object {
-  const former = new Map(before.map((dataset) => [dataset.id, dataset]));
-  const ids = new Set(after.map(({ id }) => id));
-  const added = after.filter(({ id }) => !former.has(id)).length;
-  const changed = after.filter((dataset) => {
-    const other = former.get(dataset.id);
-    return other !== undefined && !isDeepStrictEqual(dataset, other);
-  }).length;
-  const removed = before.filter(({ id }) => !ids.has(id)).length;
-  return { datasets: after.length, added, removed, changed };
 }
 
 export type { RunningServer };
@@ -90,7 +76,6 @@ export async function runServe(
   const signals = handleSignals(log, config, readConfig);
   const progress = createOpenReporter(process.stderr, log);
   try {
-    warnOfIds(config, log);
     const server = await start(config, { log, progress: progress.update });
     progress.clear();
     process.stdout.write(`zpublish ready on ${server.url}\n`);
@@ -119,20 +104,6 @@ function isListenFailure(error: unknown): error is ZpublishError {
   return error instanceof ZpublishError && error.code === "invalid-config" && "port" in error.details;
 }
 
-function warnOfIds({ datasets, collections }: Config, log: Log): void {
-  for (const { id } of datasets) {
-    if (isAwkwardInUrl(id))
-      log.warn({ dataset: id }, "clients must percent-encode this dataset's id in URLs");
-  }
-  for (const { name } of collections) {
-    if (isAwkwardInUrl(name))
-      log.warn(
-        { collection: name },
-        "clients must percent-encode ids that begin with this collection's name",
-      );
-  }
-}
-
 /**
  * Handles signals from the start, so that none is lost while datasets are opened. After a HUP at that time, the configuration
  * is read again as soon as the server runs.
@@ -149,9 +120,7 @@ function handleSignals(
 
   const reload = onceAtATime(async () => {
     if (server === undefined || isStopping) return;
-    const before = current;
     current = await reloadConfig({ server, log, readConfig, current });
-    if (current !== before) warnOfIds(current, log);
     await server.refresh().catch((error: unknown) => log.error({ err: error }, "refresh failed"));
   });
 

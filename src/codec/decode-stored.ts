@@ -85,39 +85,56 @@ function isWithin({ layout, origin, begin, end }: ChunkPiece, target: ChunkBox):
 }
 
 /**
+ * Returns a decoded chunk from the cache if its version still holds; otherwise decodes it, and keeps it.
+ * @param key Names the chunk in the cache; undefined if it is not to be kept.
+ */
+async function decodeOnce(
+  { decoded, memory }: ChunkInput,
+  key: string | undefined,
+  readVersion: () => Promise<string | undefined>,
+  decode: () => Promise<DecodedChunk | undefined>,
+): Promise<DecodedChunk | undefined> {
+  if (decoded === undefined || key === undefined) return decode();
+  const ownKey = `${decoded.sourceKey}\n${key}`;
+  const kept = decoded.cache.get(ownKey);
+  if (kept !== undefined && (await readVersion()) === kept.version) return kept;
+  const found = await decode();
+  if (found === undefined) return undefined;
+  const chunk = { bytes: memory.keep(found.bytes), version: found.version };
+  decoded.cache.set(ownKey, chunk);
+  return chunk;
+}
+
+/**
  * Reads, decodes and converts a piece; undefined if it is absent. It is kept if another chunk has items of it.
  * @param isOwn Whether no other chunk has.
  */
-async function decodePiece(
+function decodePiece(
   input: ChunkInput,
   piece: ChunkPiece,
   isOwn: boolean,
 ): Promise<DecodedChunk | undefined> {
-  const { memory, timings, decoded } = input;
+  const { memory, timings } = input;
   const { layout, reader, coords, part } = piece;
-  const hasSteps = layout.decode.length + layout.variants.length > 0 || layout.conversion !== undefined;
-  const isKept = decoded !== undefined && hasSteps && !isOwn;
-  const key = isKept ? `${decoded.sourceKey}\n${part}\n${coords.join(".")}` : "";
-  const kept = isKept ? decoded.cache.get(key) : undefined;
-  if (kept !== undefined && (await readPieceVersion(input, piece)) === kept.version) return kept;
-
-  const maxByteLength = layout.maxStoredByteLength ?? input.plan.maxFilledByteLength;
-  const name = pieceName(piece);
-  const expected = decodedByteLength(layout, input.plan, name);
-  const read = () => reader.read(coords, { allocate: memory.allocate, maxByteLength });
-  const stored = await timed(timings, "read", () => readNamed(name, read));
-  if (stored === undefined) return undefined;
-  const began = performance.now();
-  const steps = stepsOfVariant(layout.decode, layout.variants, stored.variant, name);
-  const items = await decodeSteps(stored.bytes, steps, name, memory);
-  assertDecodedLength(items.length, expected, name);
   const { conversion } = layout;
-  const bytes = conversion === undefined ? items : convertPiece(items, conversion, memory);
-  timings.decode += performance.now() - began;
-  if (!isKept) return { bytes, version: stored.version };
-  const chunk = { bytes: memory.keep(bytes), version: stored.version };
-  decoded.cache.set(key, chunk);
-  return chunk;
+  const hasSteps = layout.decode.length + layout.variants.length > 0 || conversion !== undefined;
+  const key = hasSteps && !isOwn ? `${part}\n${coords.join(".")}` : undefined;
+  const decode = async () => {
+    const maxByteLength = layout.maxStoredByteLength ?? input.plan.maxFilledByteLength;
+    const name = pieceName(piece);
+    const expected = decodedByteLength(layout, input.plan, name);
+    const read = () => reader.read(coords, { allocate: memory.allocate, maxByteLength });
+    const stored = await timed(timings, "read", () => readNamed(name, read));
+    if (stored === undefined) return undefined;
+    const began = performance.now();
+    const steps = stepsOfVariant(layout.decode, layout.variants, stored.variant, name);
+    const items = await decodeSteps(stored.bytes, steps, name, memory);
+    assertDecodedLength(items.length, expected, name);
+    const bytes = conversion === undefined ? items : convertPiece(items, conversion, memory);
+    timings.decode += performance.now() - began;
+    return { bytes, version: stored.version };
+  };
+  return decodeOnce(input, key, () => readPieceVersion(input, piece), decode);
 }
 
 /** Parts may have larger chunks than the joined array. @throws ZpublishError `codec-failed` if a chunk of a part is too large */
@@ -138,29 +155,23 @@ function readPieceVersion({ timings }: ChunkInput, piece: ChunkPiece): Promise<s
  * decoded, or no other served chunk has items of this one.
  * @throws ZpublishError, naming the array and the chunk: `source-unreadable`, `corrupt-chunk`, `codec-failed`.
  */
-export async function decodeStored(
+export function decodeStored(
   input: ChunkInput,
   coords: readonly number[],
 ): Promise<DecodedChunk | undefined> {
-  const { plan, memory, timings, decoded } = input;
+  const { plan, memory, timings } = input;
   const hasSteps = plan.decode.length > 0 || plan.variants !== undefined;
-  const isKept = decoded !== undefined && hasSteps && isShared(plan, coords);
-  const key = isKept ? `${decoded.sourceKey}\n${plan.id}\n${coords.join(".")}` : "";
-  const kept = isKept ? decoded.cache.get(key) : undefined;
-  if (kept !== undefined) {
-    if ((await readVersion(input, coords)) === kept.version) return kept;
-  }
-
-  const stored = await readStored(input, coords);
-  if (stored === undefined) return undefined;
-  const name = storedChunkName(plan, coords);
-  const steps = stepsOfVariant(plan.decode, plan.variants?.decode, stored.variant, name);
-  const bytes = await timed(timings, "decode", () => decodeSteps(stored.bytes, steps, name, memory));
-  assertDecodedLength(bytes.length, elementCount(plan.stored.chunkShape) * plan.itemSize, name);
-  if (!isKept) return { bytes, version: stored.version };
-  const chunk = { bytes: memory.keep(bytes), version: stored.version };
-  decoded.cache.set(key, chunk);
-  return chunk;
+  const key = hasSteps && isShared(plan, coords) ? `${plan.id}\n${coords.join(".")}` : undefined;
+  const decode = async () => {
+    const stored = await readStored(input, coords);
+    if (stored === undefined) return undefined;
+    const name = storedChunkName(plan, coords);
+    const steps = stepsOfVariant(plan.decode, plan.variants?.decode, stored.variant, name);
+    const bytes = await timed(timings, "decode", () => decodeSteps(stored.bytes, steps, name, memory));
+    assertDecodedLength(bytes.length, elementCount(plan.stored.chunkShape) * plan.itemSize, name);
+    return { bytes, version: stored.version };
+  };
+  return decodeOnce(input, key, () => readVersion(input, coords), decode);
 }
 
 /** Tells whether several served chunks are made of a stored chunk. */

@@ -139,24 +139,14 @@ function toItems({ kind, itemSize }: DataType, { isUnsigned }: Packing): (value:
   };
 }
 
-/** Reads the item at an index as a value: unpacked, NaN if it is missing. */
-export type ItemReader = (index: number) => number;
-
-/** Reads the items at `begin + places[i]` as an {@link ItemReader} does. */
+/** Reads the items at `begin + places[i]` as values: unpacked, NaN if they are missing. */
 export type ItemsReader = (begin: number, places: Uint32Array, values: Float64Array) => void;
 
 /**
- * Creates a reader of single numbers. 64-bit integers become the nearest doubles.
+ * Creates a reader of numbers. 64-bit integers become the nearest doubles.
  * @param bytes Items in any alignment.
  * @throws ZpublishError `codec-failed` if items are no numbers and no booleans.
  */
-export function createItemReader(bytes: Uint8Array, type: DataType, packing: Packing): ItemReader {
-  const items = openItems(bytes, type, packing);
-  const unpack = createUnpacker(type, packing);
-  return typeof items === "function" ? (index) => unpack(items(index)) : (index) => unpack(items[index]!);
-}
-
-/** Creates a reader of many numbers, which takes less time for each. @throws As {@link createItemReader}. */
 export function createItemsReader(bytes: Uint8Array, type: DataType, packing: Packing): ItemsReader {
   const items = openItems(bytes, type, packing);
   const unpack = createUnpacker(type, packing);

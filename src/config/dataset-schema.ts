@@ -316,11 +316,6 @@ export function problemOfCollectionName(name: string): string | undefined {
   return problemOfDatasetId(name)?.replace("an id", "a name");
 }
 
-/** Whether an id means something else in a URL unless clients percent-encode it. */
-export function isAwkwardInUrl(id: string): boolean {
-  return /[#?%\\]/.test(id);
-}
-
 /**
  * Derives the id of a dataset from its absolute location: the last name without the extension, `air` for
  * `/data/air.zarr/`. Empty if the location has no name (`/`).

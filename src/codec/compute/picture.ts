@@ -4,7 +4,7 @@ import { chooseRange, roundRange } from "../../colour/value-range.js";
 import { elementCount } from "../../model/data-tree.js";
 import type { ComputeStep, EncodingPlan, LineStep, PictureStep } from "../../zarr/plan/encoding-plan.js";
 import { deflate } from "../deflate.js";
-import { createItemReader, createItemsReader, type ItemReader, type ItemsReader } from "../item-rows.js";
+import { createItemsReader, type ItemsReader } from "../item-rows.js";
 import type { KernelMemory } from "../kernel/wasm-memory.js";
 import { coarsen } from "./coarsen.js";
 
@@ -239,6 +239,7 @@ function colourCategories(values: Float64Array, listed: readonly number[]): Colo
 const MAX_VALUES_PER_PIXEL = 512;
 /** Grey and blue: the transparent background, and a line that can be seen on white and on black. */
 const PALETTE = Uint8Array.of(0xc8, 0xc8, 0xc8, 0x4a, 0x86, 0xc5);
+const FIRST_PLACE = new Uint32Array(1);
 /** Pixels of a line from top to bottom, at least. */
 const THICKNESS = 2;
 
@@ -258,7 +259,12 @@ export function drawLine(
   const { width, height } = step;
   const boxLength = served.chunkShape[0]!;
   const length = Math.min(boxLength, shape[0]! - chunkCoords[0]! * boxLength);
-  const read = createItemReader(items, step.from, step.packing);
+  const readItems = createItemsReader(items, step.from, step.packing);
+  const read = (index: number): number => {
+    const value = new Float64Array(1);
+    readItems(index, FIRST_PLACE, value);
+    return value[0]!;
+  };
   const spans = spansOf(read, length, width);
   const [low, high] = step.range ?? rangeOfLine(spans);
   const rowOf = (value: number) => {
@@ -277,7 +283,7 @@ export function drawLine(
 }
 
 /** Returns the values that a line passes in each pixel's width: between neighbours it is straight. */
-function spansOf(read: ItemReader, length: number, width: number): Span[] {
+function spansOf(read: (index: number) => number, length: number, width: number): Span[] {
   return Array.from({ length: width }, (_, column) => {
     const [left, right] = [(column * length) / width - 0.5, ((column + 1) * length) / width - 0.5];
     const values = [valueAt(read, left, length), valueAt(read, right, length)];
@@ -291,7 +297,7 @@ function spansOf(read: ItemReader, length: number, width: number): Span[] {
 }
 
 /** Returns the value of the line between two neighbours, NaN if one of them is missing. */
-function valueAt(read: ItemReader, position: number, length: number): number {
+function valueAt(read: (index: number) => number, position: number, length: number): number {
   const within = Math.min(Math.max(position, 0), length - 1);
   const index = Math.floor(within);
   const below = read(index);

@@ -15,64 +15,26 @@ export const hdf5Bits: Codec = {
     if (bytes.length % itemSize !== 0) {
       throw corrupt(`hdf5-bits: expected items of ${itemSize} bytes, received ${bytes.length} bytes`);
     }
-    const source = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     const target = new DataView(new ArrayBuffer(bytes.length));
     const isLittle = endian === "little";
-    const bits = Number(precision);
-    const shift = { above: 8 * itemSize - bits - Number(offset), unused: 8 * itemSize - bits };
-    if (itemSize === 8) moveLongs(source, target, isLittle, shift, signed === true);
-    else moveWords(source, target, itemSize, isLittle, shift, signed === true);
+    const unused = BigInt(64 - Number(precision));
+    // Items are moved at the upper end of 64 bits.
+    const place = 8 - itemSize;
+    const item = new DataView(new ArrayBuffer(8));
+    for (let at = 0; at < bytes.length; at += itemSize) {
+      for (let byte = 0; byte < itemSize; byte++)
+        item.setUint8(isLittle ? place + byte : byte, bytes[at + byte]!);
+      const upper =
+        item.getBigUint64(0, isLittle) << BigInt(8 * itemSize - Number(precision) - Number(offset));
+      const value = (signed === true ? BigInt.asIntN(64, upper) : BigInt.asUintN(64, upper)) >> unused;
+      item.setBigInt64(0, value, isLittle);
+      for (let byte = 0; byte < itemSize; byte++)
+        target.setUint8(at + byte, item.getUint8(isLittle ? byte : place + byte));
+      item.setBigInt64(0, 0n);
+    }
     return new Uint8Array(target.buffer);
   },
 };
-
-/** Bits of an item above those that count, and all that do not count. */
-interface Shift {
-  readonly above: number;
-  readonly unused: number;
-}
-
-/** Moves the bits of items of up to 4 bytes, at the upper end of 32 bits. */
-function moveWords(
-  source: DataView,
-  target: DataView,
-  itemSize: number,
-  isLittle: boolean,
-  { above, unused }: Shift,
-  isSigned: boolean,
-): void {
-  const outside = 32 - 8 * itemSize;
-  for (let at = 0; at < source.byteLength; at += itemSize) {
-    const item =
-      itemSize === 4
-        ? source.getUint32(at, isLittle)
-        : itemSize === 2
-          ? source.getUint16(at, isLittle)
-          : source.getUint8(at);
-    const upper = item << (outside + above);
-    const value = isSigned ? upper >> (outside + unused) : upper >>> (outside + unused);
-    if (itemSize === 4) target.setInt32(at, value, isLittle);
-    else if (itemSize === 2) target.setInt16(at, value, isLittle);
-    else target.setInt8(at, value);
-  }
-}
-
-/** Moves the bits of items of 8 bytes. */
-function moveLongs(
-  source: DataView,
-  target: DataView,
-  isLittle: boolean,
-  { above, unused }: Shift,
-  isSigned: boolean,
-): void {
-  for (let at = 0; at < source.byteLength; at += 8) {
-    const upper = source.getBigUint64(at, isLittle) << BigInt(above);
-    const value = isSigned
-      ? BigInt.asIntN(64, upper) >> BigInt(unused)
-      : BigInt.asUintN(64, upper) >> BigInt(unused);
-    target.setBigInt64(at, value, isLittle);
-  }
-}
 
 /** LZ4 as HDF5's filter 32004 frames it: blocks with their lengths before them; those that did not get shorter are copies. */
 export const hdf5Lz4: Codec = {
