@@ -379,25 +379,12 @@ t.test("the result is frozen through and through", async (t) => {
 const BAD_ARGUMENTS: readonly (readonly [string[], Env, string])[] = [
   [["--port", "70000"], {}, "--port: expected an integer from 0 to 65535, received 70000"],
   [["--port", "abc"], {}, '--port: expected an integer from 0 to 65535, received "abc"'],
-  [["--port", "-1"], {}, "--port: expected an integer from 0 to 65535, received -1"],
-  [["--port", "9000.5"], {}, "--port: expected an integer from 0 to 65535, received 9000.5"],
   [["--workers", "0"], {}, "--workers: expected an integer from 1 to 1024, received 0"],
-  [["--processes", "0"], {}, "--processes: expected an integer from 1 to 256, received 0"],
   [["--refresh", "-1"], {}, "--refresh: expected a number of seconds from 0 (never) to 86400, received -1"],
-  [
-    ["--refresh", "NaN"],
-    {},
-    '--refresh: expected a number of seconds from 0 (never) to 86400, received "NaN"',
-  ],
   [
     ["--cache-size", "ten"],
     {},
     '--cache-size: expected a size of at least 1MiB, such as 10GiB, 512MB or 1048576, received "ten"',
-  ],
-  [
-    ["--cache-size", "10"],
-    {},
-    '--cache-size: expected a size of at least 1MiB, such as 10GiB, 512MB or 1048576, received "10"',
   ],
   [
     ["--cors-origin", "https://example.org/"],
@@ -424,14 +411,8 @@ const BAD_ARGUMENTS: readonly (readonly [string[], Env, string])[] = [
     {},
     '--host: expected a host name or an address without scheme and port, received "localhost:80"',
   ],
-  [
-    ["--host", "http://x"],
-    {},
-    '--host: expected a host name or an address without scheme and port, received "http://x"',
-  ],
   [["--cache-dir", ""], {}, '--cache-dir: expected a directory, received ""'],
   [["--title", "a\nb"], {}, '--title: expected a title of 1 to 200 characters, received "a\\nb"'],
-  [["--prot", "1"], {}, "unknown option '--prot' (Did you mean --port?)"],
   [["--port"], {}, "option '--port <port>' argument missing"],
   [[], { ZPUBLISH_PORT: "x" }, 'ZPUBLISH_PORT: expected an integer from 0 to 65535, received "x"'],
   [[], { ZPUBLISH_SKIP_INVALID: "maybe" }, 'ZPUBLISH_SKIP_INVALID: expected true or false, received "maybe"'],
@@ -506,16 +487,13 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   ["", ["invalid JSON: expected a JSON value at line 1, column 1, received the end of the document"]],
   ['{\n "port": 1,\n}', ['invalid JSON: expected a key in double quotes at line 3, column 1, received "}"']],
   ["[]", ["expected a JSON object, received []"]],
-  ["null", ["expected a JSON object, received null"]],
   ['{"prot": 1}', ['unknown key "prot"; expected one of host, port, workers, processes, cache, cacheDir,']],
   ['{"port": "9000"}', ['port: expected an integer from 0 to 65535, received "9000"']],
   ['{"port": null}', ["port: expected an integer from 0 to 65535, received null"]],
-  ['{"skipInvalid": "yes"}', ['skipInvalid: expected true or false, received "yes"']],
   ['{"datasets": []}', ["datasets: expected an object of datasets by id, received []"]],
   ['{"datasets": {"a/b": "x"}}', ['datasets["a/b"]: expected an id without "/", received "a/b"']],
   ['{"datasets": {"a": 3}}', ["datasets.a: expected a location, or an object with one, received 3"]],
   ['{"datasets": {"a": {}}}', ["datasets.a.location: expected a location, received nothing"]],
-  ['{"datasets": {"a": ""}}', ['datasets.a.location: expected a location, received ""']],
   [
     '{"datasets": {"a": {"location": "x", "chunk": 1}}}',
     [
@@ -529,34 +507,14 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   [
-    '{"datasets": {"a": {"location": "x", "encoding": {"chunks": [1, 0.5]}}}}',
-    ["datasets.a.encoding.chunks[1]: expected a positive integer, or -1 for the whole axis, received 0.5"],
-  ],
-  [
-    '{"datasets": {"a": {"location": "x", "encoding": {"chunks": 5}}}}',
-    [
-      "datasets.a.encoding.chunks: expected chunk lengths by dimension name, or an array of one per axis, received 5",
-    ],
-  ],
-  [
     '{"datasets": {"a": {"location": "x", "encoding": {"compressor": "zstd"}}}}',
     [
       'datasets.a.encoding.compressor: expected an object with an "id", such as {"id": "zstd", "level": 3}, or null, received "zstd"',
     ],
   ],
   [
-    '{"datasets": {"a": {"location": "x", "encoding": {"filters": [{"level": 1}]}}}}',
-    [
-      'datasets.a.encoding.filters[0]: expected an object with an "id", such as {"id": "zstd", "level": 3}, or null, received {"level":1}',
-    ],
-  ],
-  [
     '{"datasets": {"a": {"location": "x", "overviews": "yes"}}}',
     ['datasets.a.overviews: expected true, false, or an object of levels, method, metadata, received "yes"'],
-  ],
-  [
-    '{"datasets": {"a": {"location": "x", "overviews": {"level": 3}}}}',
-    ['datasets.a.overviews: unknown key "level"; expected one of levels, method, metadata'],
   ],
   [
     '{"datasets": {"a": {"location": "x", "overviews": {"levels": 17, "method": "min", "metadata": "cf"}}}}',
@@ -565,10 +523,6 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
       'datasets.a.overviews.method: expected one of mean, nearest, max, mode, received "min"',
       'datasets.a.overviews.metadata: expected one of geo, ome, received "cf"',
     ],
-  ],
-  [
-    '{"datasets": {"a": {"location": "x", "variables": {"/": {}}}}}',
-    ['datasets.a.variables["/"]: expected the path of a variable, received "/"'],
   ],
   [
     '{"datasets": {"a": {"location": "x", "variables": {"v": {}, "/v": {}}}}}',
@@ -586,10 +540,6 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   [
     '{"plugins": {"mine": {"modul": "x"}}}',
     ['plugins.mine: unknown key "modul"; expected one of enabled, module, options'],
-  ],
-  [
-    '{"plugins": {"mine": {"module": ""}}}',
-    ['plugins.mine.module: expected a module\'s path or package name, received ""'],
   ],
   [
     '{"port": -1, "workers": 0}',

@@ -3,24 +3,18 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { setTimeout as delay } from "node:timers/promises";
 import type { Test } from "tap";
 import { freePort } from "../../bench/free-port.js";
-import { openConnection, rawRequest } from "../support/servers/raw-request.js";
-import { type Program, startProgram } from "../support/servers/start-program.js";
+import { rawRequest } from "../support/servers/raw-request.js";
+import { startProgram } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
 
-/** One of several programs that serve the same, each with a cache of its own; its port outlives it. */
+/** One of several programs that serve the same, each with a cache of its own; all its own. */
 export interface Instance {
   readonly port: number;
   /** Of its configuration (`config.json`) and cache (`cache`). */
   readonly directory: string;
-  /** Starts it and waits until it is ready. */
-  start(): Promise<void>;
-  /** Resolves when it accepts no more connections. */
-  refuses(): Promise<void>;
   /** Sends a signal; resolves when the program has ended, to its exit code or the signal it died of. */
   end(signal: "SIGTERM" | "SIGKILL"): Promise<number | NodeJS.Signals>;
-  /** Makes it read another configuration. @returns What came of it. */
-  reload(config: object): ReturnType<Program["reload"]>;
-  /** What all its runs logged. */
+  /** What it logged. */
   log(): string;
 }
 
@@ -32,45 +26,25 @@ export interface InstanceOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Starts so many. Ended with the test. */
-export async function startInstances(t: Test, count: number, options: InstanceOptions): Promise<Instance[]> {
-  const instances = await Promise.all(Array.from({ length: count }, () => createInstance(t, options)));
-  await Promise.all(instances.map((instance) => instance.start()));
-  return instances;
+/** Starts so many, and waits until they are ready. Ended with the test. */
+export function startInstances(t: Test, count: number, options: InstanceOptions): Promise<Instance[]> {
+  return Promise.all(Array.from({ length: count }, () => startInstance(t, options)));
 }
 
-async function createInstance(t: Test, options: InstanceOptions): Promise<Instance> {
+async function startInstance(t: Test, options: InstanceOptions): Promise<Instance> {
   const directory = await makeDirectory(t);
   const port = await freePort();
   const args = ["--port", String(port), "--workers", "1", ...(options.args ?? [])];
-  let { config } = options;
-  const programs: Program[] = [];
+  const { run } = await startProgram(t, { ...options, directory, args });
+  while ((await rawRequest(port, "/readyz")).status === 503) await delay(20);
   return {
     port,
     directory,
-    async start() {
-      programs.push(await startProgram(t, { ...options, config, directory, args }));
-      while ((await rawRequest(port, "/readyz")).status === 503) await delay(20);
-    },
-    async refuses() {
-      for (;;) {
-        const connection = await openConnection(port).catch(() => undefined);
-        if (connection === undefined) return;
-        connection.socket.destroy();
-        await delay(50);
-      }
-    },
-    async end(signal) {
-      const { run } = programs.at(-1)!;
+    end(signal) {
       run.child.kill(signal);
       return run.ended;
     },
-    async reload(next) {
-      config = next;
-      await programs.at(-1)!.write(next);
-      return programs.at(-1)!.reload();
-    },
-    log: () => programs.map(({ run }) => run.stderr()).join(""),
+    log: run.stderr,
   };
 }
 

@@ -27,7 +27,6 @@ const PROBES = {
   tiffcp: ["sh", "-c", "command -v tiffcp"],
   chromium: ["chromium", "--version"],
   nginx: ["/usr/sbin/nginx", "-v"],
-  apache: ["/usr/sbin/apache2", "-v"],
   radosgw: ["sh", "-c", "radosgw --version && ceph-mon --version && ceph-osd --version && ceph --version"],
   haproxy: ["/usr/sbin/haproxy", "-v"],
   wrk: ["wrk", "-v"],
