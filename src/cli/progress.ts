@@ -78,11 +78,10 @@ function describeOpening({ opened, total, id, arrays }: OpenProgress): string {
 
 /** Time over which speed is measured: chunks that are cached already go by much faster than others. */
 const WINDOW_MS = 15_000;
-const MAX_BAR_LENGTH = 20;
 const DEFAULT_COLUMNS = 80;
 
 /**
- * Creates a reporter of warming. It draws a bar on a terminal, or else logs a line every few seconds.
+ * Creates a reporter of warming. It updates a live line on a terminal, or else logs a line every few seconds.
  * @param now Milliseconds of any clock.
  */
 export function createWarmReporter(
@@ -105,7 +104,7 @@ export function createWarmReporter(
       const secondsLeft =
         done === since.done ? undefined : ((counts.total - done) / (done - since.done)) * seconds;
       if (line.isLive) {
-        line.show(drawBar(counts, bytesPerSecond, secondsLeft, stream.columns || DEFAULT_COLUMNS));
+        line.show(describeWarming(counts, bytesPerSecond, secondsLeft, stream.columns || DEFAULT_COLUMNS));
         return;
       }
       const left = secondsLeft === undefined ? {} : { secondsLeft: Math.ceil(secondsLeft) };
@@ -131,8 +130,8 @@ export function describeResult(result: WarmResult, seconds: number, removed: num
   return `${lines.join("\n")}\n`;
 }
 
-/** Draws the bar as long as the text leaves room for it, and both no longer than a line. */
-function drawBar(
+/** Writes what is done, no longer than a line. */
+function describeWarming(
   counts: WarmCounts,
   bytesPerSecond: number,
   secondsLeft: number | undefined,
@@ -140,17 +139,14 @@ function drawBar(
 ): string {
   const { total, failed } = counts;
   const done = doneOf(counts);
-  const share = total === 0 ? 1 : done / total;
-  const text = [
-    `${Math.floor(share * 100)} %`,
+  const parts = [
+    `${total === 0 ? 100 : Math.floor((done / total) * 100)} %`,
     `${number(done)} of ${number(total)} chunks`,
     ...(failed > 0 ? [`${number(failed)} failed`] : []),
     `${formatByteSize(Math.round(bytesPerSecond))}/s`,
     ...(secondsLeft === undefined ? [] : [`${duration(secondsLeft)} left`]),
-  ].join("  ");
-  const length = Math.min(MAX_BAR_LENGTH, Math.max(0, columns - text.length - 2));
-  const full = Math.floor(share * length);
-  return `${"█".repeat(full)}${"░".repeat(length - full)} ${text}`.slice(0, columns - 1);
+  ];
+  return parts.join("  ").slice(0, columns - 1);
 }
 
 function number(value: number): string {

@@ -7,27 +7,25 @@ import { settlesWithin } from "../event-loop/settles-within.js";
 import type { MetricFamily, ProcessMetrics } from "../observe/metrics.js";
 
 /** Settings of a watchdog. */
-interface WatchdogOptions {
-  /** Resolves when the process has answered. */
-  readonly ping: () => Promise<void>;
-  /** Called once. */
-  readonly onHang: () => void;
+interface WatchdogSettings {
   /** Between pings. Default one second. */
   readonly everyMs?: number;
   /** Pings without an answer after which a process hangs. Default 30. */
   readonly maxMissed?: number;
 }
 
-const EVERY_MS = 1_000;
-const MAX_MISSED = 30;
-
 /**
  * Detects that the event loop of a process hangs. It counts its own ticks and not seconds, so that a suspended machine does not make all
  * processes look hung.
+ * @param ping Resolves when the process has answered.
+ * @param onHang Called once.
  * @returns A function that stops it.
  */
-function startWatchdog(options: WatchdogOptions): () => void {
-  const { ping, onHang, everyMs = EVERY_MS, maxMissed = MAX_MISSED } = options;
+function startWatchdog(
+  ping: () => Promise<unknown>,
+  onHang: () => void,
+  { everyMs = 1_000, maxMissed = 30 }: WatchdogSettings = {},
+): () => void {
   let isAsked = false;
   let missed = 0;
   const timer = setInterval(() => {
@@ -50,34 +48,7 @@ function startWatchdog(options: WatchdogOptions): () => void {
 }
 
 /** One server process as the supervisor sees it. Calls are rejected when the process ends. */
-export interface ServerProcess {
-  /** From 1 to the number of processes. */
-  readonly number: number;
-  /** Opens all datasets. @throws ZpublishError If that fails. */
-  open(config: Config, processes: number): Promise<void>;
-  /** Starts to accept connections. @returns The URL. @throws ZpublishError `invalid-config`. */
-  listen(port: number): Promise<string>;
-  /** Opens the datasets of another configuration, to be used or discarded. @throws ZpublishError The problem with it. */
-  prepare(config: Config): Promise<void>;
-  /** Collects its metrics. @throws ZpublishError If it has ended. */
-  metrics(): Promise<readonly MetricFamily[]>;
-  /** Serves what was prepared; does nothing if nothing was. */
-  use(): Promise<void>;
-  discard(): Promise<void>;
-  /** Refreshes its datasets, or joins a refresh under way. Never rejects: failures are in its log. */
-  refresh(): Promise<void>;
-  /**
-   * Drains and ends it; kills it if that takes too long.
-   * @param drainMs Its configured drain time.
-   * @returns Whether it ended without being killed.
-   */
-  close(drainMs: number): Promise<boolean>;
-  /** Kills it at once. */
-  kill(): void;
-  /** Resolves when it has ended, to the reason: `exit code 1`, `signal SIGSEGV`. No message comes from it afterwards. */
-  readonly ended: Promise<string>;
-  hasEnded(): boolean;
-}
+export type ServerProcess = ReturnType<typeof createServerProcess>;
 
 /** Parts that a server process is started with. */
 export interface ServerProcessOptions {
@@ -88,7 +59,7 @@ export interface ServerProcessOptions {
   /** Called when its event loop hangs, before it is killed. */
   readonly onHang: () => void;
   /** Settings of its watchdog; other ones only in tests. */
-  readonly watch?: Pick<WatchdogOptions, "everyMs" | "maxMissed"> | undefined;
+  readonly watch?: WatchdogSettings | undefined;
 }
 
 /** Time after draining: more than a server's own limits for its datasets (5 s) and its cache (10 s). */
@@ -105,7 +76,7 @@ const METRICS_TIMEOUT_MS = 2_000;
 
 /** Collects the metrics of all processes that return them in time, and of the supervisor. Never rejects. */
 export async function collectMetrics(
-  processes: readonly Pick<ServerProcess, "number" | "metrics">[],
+  processes: readonly ServerProcess[],
   own: () => readonly MetricFamily[],
 ): Promise<readonly ProcessMetrics[]> {
   const collected: ProcessMetrics[] = [];
@@ -165,7 +136,7 @@ function forkServer(number: number): ChildProcess {
 }
 
 /** Creates a process, which then waits for calls. */
-export function createServerProcess(options: ServerProcessOptions): ServerProcess {
+export function createServerProcess(options: ServerProcessOptions) {
   const { number, onProgress, onHang, allMetrics } = options;
   const child = forkServer(number);
   const { call, settle, fail } = createCalls(send);
@@ -205,26 +176,30 @@ export function createServerProcess(options: ServerProcessOptions): ServerProces
     setTimeout(() => end("signal SIGKILL, but the system keeps it"), KILL_TIMEOUT_MS).unref();
   }
 
-  const stopWatching = startWatchdog({
-    ...options.watch,
-    ping: async () => void (await call({ name: "ping" })),
-    onHang() {
-      onHang();
-      kill();
-    },
-  });
+  const onHung = () => {
+    onHang();
+    kill();
+  };
+  const stopWatching = startWatchdog(() => call({ name: "ping" }), onHung, options.watch);
 
   return {
+    /** From 1 to the number of processes. */
     number,
+    /** Resolves when it has ended, to the reason: `exit code 1`, `signal SIGSEGV`. No message comes from it afterwards. */
     ended,
-    open: async (config, processes) =>
-      void (await call({ name: "open", config, process: number, processes })),
-    listen: async (port) => (await call({ name: "listen", port })).url as string,
-    prepare: async (config) => void (await call({ name: "prepare", config })),
+    /** Opens all datasets. @throws ZpublishError If that fails. */
+    open: (config: Config, processes: number) => call({ name: "open", config, process: number, processes }),
+    /** Starts to accept connections. @returns The URL. @throws ZpublishError `invalid-config`. */
+    listen: async (port: number): Promise<string> => (await call({ name: "listen", port })).url as string,
+    /** Opens the datasets of another configuration, to be used or discarded. @throws ZpublishError The problem with it. */
+    prepare: (config: Config) => call({ name: "prepare", config }),
+    /** Collects its metrics. @throws ZpublishError If it has ended. */
     metrics: async () => (await call({ name: "metrics" })).families ?? [],
-    use: async () => void (await call({ name: "use" })),
-    discard: async () => void (await call({ name: "discard" })),
-    refresh() {
+    /** Serves what was prepared; does nothing if nothing was. */
+    use: () => call({ name: "use" }),
+    discard: () => call({ name: "discard" }),
+    /** Refreshes its datasets, or joins a refresh under way. Never rejects: failures are in its log. */
+    refresh(): Promise<void> {
       // Calls do not pile up if the process hangs.
       refreshing ??= call({ name: "refresh" })
         .then(NOTHING, NOTHING)
@@ -233,7 +208,8 @@ export function createServerProcess(options: ServerProcessOptions): ServerProces
         });
       return refreshing;
     },
-    async close(drainMs) {
+    /** Drains and ends it; kills it if that takes too long. @returns Whether it ended without being killed. */
+    async close(drainMs: number): Promise<boolean> {
       const closing = call({ name: "close" }).catch(() => undefined);
       const isClosed = await settlesWithin(closing, drainMs + CLOSE_MARGIN_MS);
       const isInTime = isClosed && (await settlesWithin(ended, EXIT_TIMEOUT_MS));
@@ -241,6 +217,7 @@ export function createServerProcess(options: ServerProcessOptions): ServerProces
       await ended;
       return isInTime;
     },
+    /** Kills it at once. */
     kill,
     hasEnded: () => hasEnded,
   };
