@@ -1,5 +1,5 @@
 import { ZpublishError } from "../../errors.js";
-import { type CooperativeTask, createSlice } from "../../event-loop/cooperative-task.js";
+import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import type { JsonValue } from "../../json/json-value.js";
 import { pythonFloat } from "../../json/stringify-json.js";
 import type { FileBlocks } from "../file-format.js";
@@ -7,9 +7,7 @@ import type { FileBlocks } from "../file-format.js";
 /** The header of a file, as it is written (NetCDF Classic Format Specification). */
 export interface Netcdf3Header {
   readonly version: Netcdf3Version;
-  /** Undefined if the writer did not know it (`STREAMING`): as many as the file has. */
-  readonly recordCount: number | undefined;
-  readonly dimensions: readonly Netcdf3Dimension[];
+  readonly recordCount: number;
   readonly attributes: readonly Netcdf3Attribute[];
   readonly variables: readonly Netcdf3Variable[];
   readonly byteLength: number;
@@ -53,153 +51,116 @@ export function netcdf3VersionOf(head: Uint8Array): Netcdf3Version | undefined {
   return isClassic && (version === 1 || version === 2 || version === 5) ? version : undefined;
 }
 
-/**
- * Reads the header of a file.
- * @throws ZpublishError `invalid-metadata`, `unsupported` if the header is too long; `source-unreadable`, `source-changed`
- */
-export async function readNetcdf3Header(file: FileBlocks): Promise<Netcdf3Header> {
-  const cursor = new HeaderCursor(file);
-  const version = await cursor.item(() => netcdf3VersionOf(cursor.bytes(4)));
-  if (version === undefined) throw invalid("expected the file to begin with CDF and 1, 2 or 5");
-  cursor.setVersion(version);
-  const records = await cursor.item(() => cursor.count());
-  const dimensions = await readList(cursor, DIMENSION_TAG, 8, MEMORY.dimension, () =>
-    cursor.item(() => ({ name: cursor.name(), length: cursor.count() })),
-  );
-  const attributes = await readAttributes(cursor);
-  const variables = await readList(cursor, VARIABLE_TAG, 28, MEMORY.variable, () =>
-    readVariable(cursor, dimensions),
-  );
-  const recordCount = cursor.isStreaming(records) ? undefined : records;
-  return { version, recordCount, dimensions, attributes, variables, byteLength: cursor.offset };
-}
-
-/** Reads a list, which is the tag of its items, their number and the items, or zeros if there is none (`ABSENT`). */
-async function readList<T>(
-  cursor: HeaderCursor,
-  tag: number,
-  itemBytes: number,
-  itemMemory: number,
-  readItem: () => Promise<T>,
-): Promise<T[]> {
-  const count = await cursor.item(() => {
-    const received = cursor.word();
-    if (received !== tag && received !== 0)
-      throw invalid(`expected a list with tag ${tag} or 0, received ${received}`);
-    const count = cursor.list(itemBytes, itemMemory);
-    if (received === 0 && count > 0)
-      throw invalid(`expected no items in a list without tag, received ${count}`);
-    return count;
-  });
-  const items: T[] = [];
-  while (items.length < count) items.push(await readItem());
-  return items;
-}
-
-function readAttributes(cursor: HeaderCursor): Promise<Netcdf3Attribute[]> {
-  return readList(cursor, ATTRIBUTE_TAG, 12, MEMORY.attribute, () =>
-    cursor.item(() => {
-      const name = cursor.name();
-      const type = cursor.type();
-      const memory = type.read === undefined ? MEMORY.character : MEMORY.number;
-      return { name, type, bytes: cursor.bytes(cursor.list(type.itemSize, memory) * type.itemSize) };
-    }),
-  );
-}
-
-async function readVariable(
-  cursor: HeaderCursor,
-  all: readonly Netcdf3Dimension[],
-): Promise<Netcdf3Variable> {
-  const { name, dimensions } = await cursor.item(() => {
-    const name = cursor.name();
-    const rank = cursor.list(4, MEMORY.axis);
-    if (rank > MAX_AXES) throw invalid(`expected at most ${MAX_AXES} dimensions, received ${rank}`);
-    const dimensions = Array.from({ length: rank }, () => {
-      const id = cursor.count();
-      const dimension = all[id];
-      if (dimension === undefined)
-        throw invalid(`expected the number of a dimension below ${all.length}, received ${id}`);
-      return dimension;
-    });
-    return { name, dimensions };
-  });
-  const attributes = await readAttributes(cursor);
-  return cursor.item(() => {
-    const type = cursor.type();
-    cursor.count();
-    return { name, dimensions, attributes, type, begin: cursor.place() };
-  });
-}
-
 /** Version of the format: the byte behind `CDF`. */
 type Netcdf3Version = 1 | 2 | 5;
 
-/** Bytes that are read at a time, unless one item of the header is longer. */
-const WINDOW_BYTES = 64 * 1024;
+/** Bytes that are read first. Most headers are shorter. */
+const FIRST_BYTES = 64 * 1024;
 /** Longest header. Those of 10,000 variables have some 10 MB. */
 const MAX_HEADER_BYTES = 32 * 2 ** 20;
 /** Memory that what is made of a header may take, by estimate: 130,000 variables with two attributes each. */
 const MAX_MEMORY = 256 * 2 ** 20;
 
-/** Thrown if an item of the header passes the end of the window. */
-const WINDOW_ENDS = Symbol("window ends");
+/** Thrown if the header passes the end of the bytes that were read. */
+const MORE_BYTES = Symbol("more bytes");
 
 /**
- * Position in the header of a file. Items are parsed without waiting in a window of bytes. If one passes the end of the window, more
- * is read, and the item is parsed again.
+ * Reads the header of a file. If it is longer than what was read, more is read, and it is parsed again.
+ * @throws ZpublishError `invalid-metadata`, `unsupported` if the header is too long; `source-unreadable`, `source-changed`
  */
-class HeaderCursor {
-  /** Offset in the file of the next byte. */
-  offset = 0;
-  readonly #file: FileBlocks;
-  readonly #slice = createSlice();
-  #isLarge = false;
-  #usesLongOffsets = false;
-  #window: DataView = new DataView(new ArrayBuffer(0));
-  #windowStart = 0;
-  /** End of the item that passed the end of the window, as far as it is known. */
-  #neededEnd = 0;
-  #memory = 0;
-
-  constructor(file: FileBlocks) {
-    this.#file = file;
-  }
-
-  setVersion(version: Netcdf3Version): void {
-    this.#isLarge = version === 5;
-    this.#usesLongOffsets = version !== 1;
-  }
-
-  /**
-   * Parses an item. `parse` uses the methods below, changes nothing else, and may be called several times.
-   * @throws ZpublishError `invalid-metadata` if the file ends within the item, `unsupported` if the header is too long;
-   * `source-unreadable`, `source-changed`; what `parse` throws.
-   */
-  async item<T>(parse: () => T): Promise<T> {
-    if (this.#slice.isOver()) await this.#slice.next();
-    const start = this.offset;
-    const memory = this.#memory;
-    for (;;) {
-      try {
-        return parse();
-      } catch (error) {
-        if (error !== WINDOW_ENDS) throw error;
-      }
-      this.offset = start;
-      this.#memory = memory;
-      const { byteLength } = this.#file;
-      if (this.#neededEnd > byteLength)
-        throw invalid(
-          `expected ${this.#neededEnd} bytes or more, since the header has them, received ${byteLength}`,
-        );
-      if (this.#neededEnd > MAX_HEADER_BYTES)
-        throw new ZpublishError("unsupported", `expected a header of at most ${MAX_HEADER_BYTES} bytes`);
-      const end = Math.min(byteLength, MAX_HEADER_BYTES, Math.max(start + WINDOW_BYTES, this.#neededEnd));
-      const bytes = await this.#file.read(start, end - start);
-      this.#window = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      this.#windowStart = start;
+export async function readNetcdf3Header(file: FileBlocks): Promise<Netcdf3Header> {
+  let bytes = Buffer.alloc(0);
+  for (;;) {
+    const end = Math.min(Math.max(FIRST_BYTES, 4 * bytes.length), file.byteLength, MAX_HEADER_BYTES);
+    bytes = Buffer.concat([bytes, await file.read(bytes.length, end - bytes.length)]);
+    try {
+      return await runCooperatively(headerSteps(new HeaderCursor(bytes, file.byteLength)));
+    } catch (error) {
+      if (error !== MORE_BYTES) throw error;
     }
+  }
+}
+
+function* headerSteps(cursor: HeaderCursor): CooperativeTask<Netcdf3Header> {
+  const version = netcdf3VersionOf(cursor.bytes(4));
+  if (version === undefined) throw invalid("expected the file to begin with CDF and 1, 2 or 5");
+  cursor.version = version;
+  const recordCount = cursor.count();
+  // `STREAMING`: the writer did not know the number.
+  if (recordCount === (version === 5 ? 2 ** 64 : 0xffff_ffff)) {
+    throw new ZpublishError("unsupported", "NetCDF-3: the number of records is not in the header");
+  }
+  const dimensions = yield* listSteps(cursor, DIMENSION_TAG, 8, MEMORY.dimension, function* () {
+    yield;
+    return { name: cursor.name(), length: cursor.count() };
+  });
+  const attributes = yield* attributeSteps(cursor);
+  const variables = yield* listSteps(cursor, VARIABLE_TAG, 28, MEMORY.variable, () =>
+    variableSteps(cursor, dimensions),
+  );
+  return { version, recordCount, attributes, variables, byteLength: cursor.offset };
+}
+
+/** Reads a list, which is the tag of its items, their number and the items, or zeros if there is none (`ABSENT`). */
+function* listSteps<T>(
+  cursor: HeaderCursor,
+  tag: number,
+  itemBytes: number,
+  itemMemory: number,
+  itemSteps: () => CooperativeTask<T>,
+): CooperativeTask<T[]> {
+  const received = cursor.word();
+  if (received !== tag && received !== 0)
+    throw invalid(`expected a list with tag ${tag} or 0, received ${received}`);
+  const count = cursor.list(itemBytes, itemMemory);
+  if (received === 0 && count > 0)
+    throw invalid(`expected no items in a list without tag, received ${count}`);
+  const items: T[] = [];
+  while (items.length < count) items.push(yield* itemSteps());
+  return items;
+}
+
+function attributeSteps(cursor: HeaderCursor): CooperativeTask<Netcdf3Attribute[]> {
+  return listSteps(cursor, ATTRIBUTE_TAG, 12, MEMORY.attribute, function* () {
+    yield;
+    const name = cursor.name();
+    const type = cursor.type();
+    const memory = type.read === undefined ? MEMORY.character : MEMORY.number;
+    return { name, type, bytes: cursor.bytes(cursor.list(type.itemSize, memory) * type.itemSize) };
+  });
+}
+
+function* variableSteps(
+  cursor: HeaderCursor,
+  all: readonly Netcdf3Dimension[],
+): CooperativeTask<Netcdf3Variable> {
+  const name = cursor.name();
+  const rank = cursor.list(4, MEMORY.axis);
+  if (rank > MAX_AXES) throw invalid(`expected at most ${MAX_AXES} dimensions, received ${rank}`);
+  const dimensions = Array.from({ length: rank }, () => {
+    const id = cursor.count();
+    const dimension = all[id];
+    if (dimension !== undefined) return dimension;
+    throw invalid(`expected the number of a dimension below ${all.length}, received ${id}`);
+  });
+  const attributes = yield* attributeSteps(cursor);
+  const type = cursor.type();
+  cursor.count();
+  return { name, dimensions, attributes, type, begin: cursor.place() };
+}
+
+/** Position in the header of a file. Its methods throw {@link MORE_BYTES} at the end of the bytes that were read. */
+class HeaderCursor {
+  offset = 0;
+  version: Netcdf3Version = 1;
+  private readonly view: DataView;
+  private memory = 0;
+
+  constructor(
+    bytes: Uint8Array,
+    private readonly fileLength: number,
+  ) {
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   /**
@@ -209,30 +170,33 @@ class HeaderCursor {
    */
   list(itemBytes: number, itemMemory: number): number {
     const count = this.count();
-    const left = this.#file.byteLength - this.offset;
+    const left = this.fileLength - this.offset;
     if (count * itemBytes > left)
       throw invalid(`expected at most ${left} bytes of items, received ${count} items`);
-    this.#memory += count * itemMemory;
-    if (this.#memory > MAX_MEMORY)
-      throw new ZpublishError(
-        "unsupported",
-        `expected a header that needs at most ${MAX_MEMORY} bytes of memory`,
-      );
-    return count;
+    this.memory += count * itemMemory;
+    if (this.memory <= MAX_MEMORY) return count;
+    throw new ZpublishError(
+      "unsupported",
+      `expected a header that needs at most ${MAX_MEMORY} bytes of memory`,
+    );
   }
 
   /** Reads a count, length or number (`NON_NEG`); inexact beyond 2^53, which is more than any file has. */
   count(): number {
-    return this.#isLarge ? this.#long() : this.word();
+    return this.version === 5 ? this.long() : this.word();
   }
 
   /** Reads the offset of a variable (`OFFSET`). */
   place(): number {
-    return this.#usesLongOffsets ? this.#long() : this.word();
+    return this.version === 1 ? this.word() : this.long();
   }
 
   word(): number {
-    return this.#window.getUint32(this.#take(4));
+    return this.view.getUint32(this.take(4));
+  }
+
+  private long(): number {
+    return Number(this.view.getBigUint64(this.take(8)));
   }
 
   type(): Netcdf3Type {
@@ -244,10 +208,9 @@ class HeaderCursor {
 
   /** Reads bytes and what pads them to a multiple of four. @returns A copy. */
   bytes(byteLength: number): Uint8Array {
-    const at = this.#take(byteLength);
-    const { buffer, byteOffset } = this.#window;
-    const bytes = new Uint8Array(buffer, byteOffset + at, byteLength).slice();
-    this.#take(-byteLength & 3);
+    const { buffer, byteOffset } = this.view;
+    const bytes = new Uint8Array(buffer, byteOffset + this.take(byteLength), byteLength).slice();
+    this.take(-byteLength & 3);
     return bytes;
   }
 
@@ -263,23 +226,16 @@ class HeaderCursor {
     }
   }
 
-  /** Tells if a count of CDF-1 and CDF-2, or of CDF-5, says that the number is not known (`STREAMING`). */
-  isStreaming(count: number): boolean {
-    return this.#isLarge ? count === 2 ** 64 : count === 0xffff_ffff;
-  }
-
-  #long(): number {
-    return Number(this.#window.getBigUint64(this.#take(8)));
-  }
-
-  /** Moves behind bytes, and returns their position in the window. */
-  #take(byteLength: number): number {
-    const at = this.offset - this.#windowStart;
-    const end = this.offset + byteLength;
-    if (at + byteLength > this.#window.byteLength) {
-      this.#neededEnd = end;
-      throw WINDOW_ENDS;
+  /** Moves behind bytes, and returns their offset. */
+  private take(byteLength: number): number {
+    const at = this.offset;
+    const end = at + byteLength;
+    if (end > this.fileLength) {
+      throw invalid(`expected ${end} bytes or more, since the header has them, received ${this.fileLength}`);
     }
+    if (end > MAX_HEADER_BYTES)
+      throw new ZpublishError("unsupported", `expected a header of at most ${MAX_HEADER_BYTES} bytes`);
+    if (end > this.view.byteLength) throw MORE_BYTES;
     this.offset = end;
     return at;
   }
@@ -314,39 +270,25 @@ const NETCDF3_TYPES: ReadonlyMap<number, Netcdf3Type> = new Map<number, Netcdf3T
   [11, { dtype: ">u8", itemSize: 8, read: (view, offset) => integerOf(view.getBigUint64(offset)) }],
 ]);
 
-/** Items or bytes that are converted in one step, which takes a fraction of a millisecond. */
-const STEP_ITEMS = 1024;
-const STEP_BYTES = 64 * 1024;
-
 /**
- * Converts the values of an attribute in steps, as netCDF4-python does: characters to a text, one number to itself, several or none
- * to a list.
+ * Converts the values of an attribute in steps, as netCDF4-python does: characters to a text without null characters, one number to
+ * itself, several or none to a list.
  */
 export function* valuesSteps(type: Netcdf3Type, bytes: Uint8Array): CooperativeTask<JsonValue> {
   const { read, itemSize } = type;
-  if (read === undefined) return yield* textSteps(bytes);
+  if (read === undefined)
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes).replaceAll("\0", "");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length === itemSize) return read(view, 0);
   const values: JsonValue[] = [];
   for (let offset = 0; offset < bytes.length; offset += itemSize) {
-    if (values.length % STEP_ITEMS === 0) yield;
+    if (values.length % 1024 === 0) yield;
     values.push(read(view, offset));
   }
   return values;
 }
 
-/** Decodes a text in steps. Null characters are left out wherever they are, as netCDF4-python does. */
-function* textSteps(bytes: Uint8Array): CooperativeTask<string> {
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  let text = "";
-  for (let offset = 0; offset < bytes.length; offset += STEP_BYTES) {
-    yield;
-    text += decoder.decode(bytes.subarray(offset, offset + STEP_BYTES), { stream: true });
-  }
-  return (text + decoder.decode()).replaceAll("\0", "");
-}
-
-/** Returns a floatOf that stays one for Python, even if it is integral. */
+/** Returns a float that stays one for Python, even if it is integral. */
 function floatOf(value: number): JsonValue {
   return Number.isFinite(value) ? pythonFloat(value) : value;
 }

@@ -147,7 +147,7 @@ function recordLayout({ variables, recordCount }: Netcdf3Header, fileLength: num
   const isAlone = withRecords.length === 1;
   const padding = isAlone ? 1 : 4;
   const stride = withRecords.reduce((sum, each) => sum + Math.ceil(storedBytes(each) / padding) * padding, 0);
-  const layout = { count: recordCount ?? wholeRecords(withRecords, stride, fileLength), stride, isAlone };
+  const layout = { count: recordCount, stride, isAlone };
   for (const variable of variables) {
     const end = endOf(variable, layout);
     // netCDF-C reads zeros there. A file that is still being copied would be served with values that it does not have.
@@ -162,16 +162,6 @@ function recordLayout({ variables, recordCount }: Netcdf3Header, fileLength: num
 /** Tells if the first dimension of a variable is the record dimension. */
 function hasRecords({ dimensions }: Netcdf3Variable): boolean {
   return dimensions[0]?.length === 0;
-}
-
-/** Returns the number of records of which the file has every item. */
-function wholeRecords(withRecords: readonly Netcdf3Variable[], stride: number, fileLength: number): number {
-  const most = withRecords.length === 0 ? 0 : Number.POSITIVE_INFINITY;
-  const count = withRecords.reduce((least, variable) => {
-    const whole = Math.floor((fileLength - variable.begin - storedBytes(variable)) / stride) + 1;
-    return Math.min(least, whole);
-  }, most);
-  return Math.max(0, count);
 }
 
 /** Returns the offset behind the last item of a variable, padding left out. */

@@ -8,10 +8,8 @@ import {
   knownCrs,
   knownEllipsoid,
   knownGeographic,
-  METHODS,
-  PROJECTIONS,
   type ProjectedCrs,
-  type Projection,
+  projectionOf,
 } from "./projections.js";
 
 /** Values of GTModelTypeGeoKey. */
@@ -85,13 +83,13 @@ function projectedOf(keys: GeoKeys): ProjectedCrs | string {
   const base = geographicOf(keys);
   if (typeof base === "string") return base;
   const method = numberKey(keys, GEO_KEY.method);
-  const projection = projectionOf(keys, method);
+  const projection = projectionOf(`${method}${choiceOf(keys, method)}`);
   if (projection === undefined) return `projection method ${method ?? "undefined"}`;
   const unit = unitOf(keys);
   if (unit === undefined) return `linear unit ${numberKey(keys, GEO_KEY.linearUnits)}`;
-  const values = projection.parameters.map(({ keys: ids, fallback = 0 }) => {
-    const id = ids.find((candidate) => numberKey(keys, candidate) !== undefined);
-    return id === undefined ? fallback : (numberKey(keys, id) as number);
+  const values = projection.parameters.map(({ wkt, keys: ids }) => {
+    const found = ids.map((id) => numberKey(keys, id)).find((value) => value !== undefined);
+    return found ?? (wkt === "scale_factor" ? 1 : 0);
   });
   const isPolar = projection.wkt === "Polar_Stereographic";
   const direction = values[0]! < 0 ? "NORTH" : "SOUTH";
@@ -106,15 +104,11 @@ function projectedOf(keys: GeoKeys): ProjectedCrs | string {
   };
 }
 
-function projectionOf(keys: GeoKeys, method: number | undefined): Projection | undefined {
-  if (method === 7) {
-    return numberKey(keys, 3078) === undefined ? PROJECTIONS.mercator1 : PROJECTIONS.mercator2;
-  }
-  if (method === 15) {
-    const isAtPole = Math.abs(numberKey(keys, 3081) ?? 90) === 90;
-    return isAtPole ? PROJECTIONS.polarStereographicA : PROJECTIONS.polarStereographicB;
-  }
-  return method === undefined ? undefined : METHODS.get(method);
+/** Returns the letter of the row of a projection that has two: of Mercator's, and of polar stereographic ones. */
+function choiceOf(keys: GeoKeys, method: number | undefined): string {
+  if (method === 7) return numberKey(keys, 3078) === undefined ? "a" : "b";
+  if (method === 15) return Math.abs(numberKey(keys, 3081) ?? 90) === 90 ? "a" : "b";
+  return "";
 }
 
 function unitOf(keys: GeoKeys): ProjectedCrs["unit"] | undefined {
@@ -210,13 +204,8 @@ export function readGeoKeys({ numbers, texts }: TiffDirectory): GeoKeys {
     const [id, place, count, value] = directory.slice(at, at + 4) as [number, number, number, number];
     if (place === 0) keys.set(id, value);
     else if (place === TAG.geoAsciiParams) {
-      keys.set(
-        id,
-        text
-          .slice(value, value + Math.min(count, MAX_TEXT_LENGTH))
-          .replace(/\|$/, "")
-          .trim(),
-      );
+      const part = text.slice(value, value + Math.min(count, MAX_TEXT_LENGTH));
+      keys.set(id, part.replace(/\|$/, "").trim());
     } else if (place === TAG.geoDoubleParams && doubles[value] !== undefined) keys.set(id, doubles[value]);
   }
   return keys;
@@ -284,7 +273,8 @@ function gridMapping(crs: Crs): Record<string, JsonValue> {
   if (crs.kind === "geographic") return { ...shared, grid_mapping_name: "latitude_longitude" };
   const { projection, values } = crs;
   if (projection.cf === undefined || crs.extension !== undefined) return {};
-  const lists: Record<string, number[]> = { ...projection.cfConstants };
+  // CF wants this of a projection that has it by its name.
+  const lists: Record<string, number[]> = projection.wkt === "Mercator_1SP" ? { standard_parallel: [0] } : {};
   for (const [index, { cf }] of projection.parameters.entries()) {
     if (cf !== undefined) lists[cf] = [...(lists[cf] ?? []), values[index]!];
   }

@@ -76,53 +76,30 @@ export function numberOf({ numbers }: TiffDirectory, tag: number, fallback: numb
   return numbers.get(tag)?.[0] ?? fallback;
 }
 
-/** Bytes of a value by field type (TIFF 6.0, section 2; BigTIFF: 16 to 18). */
-const TYPE_BYTES: Readonly<Record<number, number>> = {
-  1: 1,
-  2: 1,
-  3: 2,
-  4: 4,
-  5: 8,
-  6: 1,
-  7: 1,
-  8: 2,
-  9: 4,
-  10: 8,
-  11: 4,
-  12: 8,
-  13: 4,
-  16: 8,
-  17: 8,
-  18: 8,
-};
-
-/** Values that are converted between two looks at the clock. */
-const VALUES_PER_STEP = 4096;
-
 type Reader = (view: DataView, at: number, isLittleEndian: boolean) => number;
 
-const unsigned: Reader = (view, at) => view.getUint8(at);
+const byte: Reader = (view, at) => view.getUint8(at);
 const long: Reader = (view, at, le) => view.getUint32(at, le);
-const long8: Reader = (view, at, le) =>
-  view.getUint32(at + (le ? 4 : 0), le) * 2 ** 32 + view.getUint32(at + (le ? 0 : 4), le);
+const long8: Reader = (view, at, le) => Number(view.getBigUint64(at, le));
 
-const READERS: Readonly<Record<number, Reader>> = {
-  1: unsigned,
-  2: unsigned,
-  3: (view, at, le) => view.getUint16(at, le),
-  4: long,
-  5: (view, at, le) => view.getUint32(at, le) / view.getUint32(at + 4, le),
-  6: (view, at) => view.getInt8(at),
-  7: unsigned,
-  8: (view, at, le) => view.getInt16(at, le),
-  9: (view, at, le) => view.getInt32(at, le),
-  10: (view, at, le) => view.getInt32(at, le) / view.getInt32(at + 4, le),
-  11: (view, at, le) => view.getFloat32(at, le),
-  12: (view, at, le) => view.getFloat64(at, le),
-  13: long,
-  16: long8,
-  17: (view, at, le) => Number(view.getBigInt64(at, le)),
-  18: long8,
+/** Length and reader of values by field type (TIFF 6.0, section 2; BigTIFF: 16 to 18). */
+const TYPES: Readonly<Record<number, readonly [byteLength: number, read: Reader]>> = {
+  1: [1, byte],
+  2: [1, byte],
+  3: [2, (view, at, le) => view.getUint16(at, le)],
+  4: [4, long],
+  5: [8, (view, at, le) => view.getUint32(at, le) / view.getUint32(at + 4, le)],
+  6: [1, (view, at) => view.getInt8(at)],
+  7: [1, byte],
+  8: [2, (view, at, le) => view.getInt16(at, le)],
+  9: [4, (view, at, le) => view.getInt32(at, le)],
+  10: [8, (view, at, le) => view.getInt32(at, le) / view.getInt32(at + 4, le)],
+  11: [4, (view, at, le) => view.getFloat32(at, le)],
+  12: [8, (view, at, le) => view.getFloat64(at, le)],
+  13: [4, long],
+  16: [8, long8],
+  17: [8, (view, at, le) => Number(view.getBigInt64(at, le))],
+  18: [8, long8],
 };
 
 /** Reads the values of a tag that is known to be short. Rationals are divided. */
@@ -131,10 +108,8 @@ async function readTagNumbers(
   { type, count, offset }: TagPlace,
   isLittleEndian: boolean,
 ): Promise<readonly number[]> {
-  const size = TYPE_BYTES[type]!;
-  const read = READERS[type] as Reader;
-  const bytes = await file.read(offset, count * size);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const [size, read] = TYPES[type]!;
+  const view = viewOf(await file.read(offset, count * size));
   return Array.from({ length: count }, (_, index) => read(view, index * size, isLittleEndian));
 }
 
@@ -159,12 +134,11 @@ export async function readList(
   isLittleEndian: boolean,
 ): Promise<Float64Array> {
   if (count < expected || ![3, 4, 13, 16, 18].includes(type)) {
-    throw new ZpublishError(
-      "invalid-metadata",
+    throw invalid(
       `expected a list of ${expected} offsets or lengths, received ${count} of field type ${type}`,
     );
   }
-  const bytes = await file.readOnce(offset, expected * TYPE_BYTES[type]!);
+  const bytes = await file.readOnce(offset, expected * TYPES[type]![0]);
   return runCooperatively(listSteps(bytes, type, expected, isLittleEndian));
 }
 
@@ -174,12 +148,11 @@ function* listSteps(
   count: number,
   isLittleEndian: boolean,
 ): CooperativeTask<Float64Array> {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const size = TYPE_BYTES[type]!;
-  const read = READERS[type] as Reader;
+  const view = viewOf(bytes);
+  const [size, read] = TYPES[type]!;
   const list = new Float64Array(count);
   for (let index = 0; index < count; index++) {
-    if (index % VALUES_PER_STEP === 0) yield;
+    if (index % 4096 === 0) yield;
     list[index] = read(view, index * size, isLittleEndian);
   }
   return list;
@@ -241,7 +214,7 @@ export async function readDirectories(file: FileBlocks): Promise<TiffImages> {
       return undefined;
     }
     if (seen.size === MAX_DIRECTORIES) {
-      throw new ZpublishError("unsupported", `expected at most ${MAX_DIRECTORIES} images, received more`);
+      throw unsupported(`expected at most ${MAX_DIRECTORIES} images, received more`);
     }
     seen.add(offset);
     const found = await readDirectory(file, layout, offset, budget);
@@ -267,12 +240,9 @@ async function readHeader(file: FileBlocks): Promise<{ layout: TiffLayout; first
     return { layout: { isLittleEndian, isBig: false }, first: head.getUint32(4, isLittleEndian) };
   }
   if (version !== 43 || head.byteLength < 16 || head.getUint16(4, isLittleEndian) !== 8) {
-    throw new ZpublishError("invalid-metadata", "expected a header of TIFF or BigTIFF");
+    throw invalid("expected a header of TIFF or BigTIFF");
   }
-  return {
-    layout: { isLittleEndian, isBig: true },
-    first: Number(head.getBigUint64(8, isLittleEndian)),
-  };
+  return { layout: { isLittleEndian, isBig: true }, first: long8(head, 8, isLittleEndian) };
 }
 
 /** Reads one directory, and the offset of the next one; 0 if it is the last. */
@@ -284,17 +254,11 @@ async function readDirectory(
 ): Promise<{ directory: TiffDirectory; next: number }> {
   const { isLittleEndian, isBig } = layout;
   const [countBytes, entryBytes, linkBytes] = isBig ? [8, 20, 8] : [2, 12, 4];
-  if (!Number.isSafeInteger(offset)) {
-    throw new ZpublishError("invalid-metadata", `expected the offset of a directory, received ${offset}`);
-  }
+  if (!Number.isSafeInteger(offset)) throw invalid(`expected the offset of a directory, received ${offset}`);
   const head = viewOf(await file.read(offset, countBytes));
-  const count = isBig ? Number(head.getBigUint64(0, isLittleEndian)) : head.getUint16(0, isLittleEndian);
-  if (count > MAX_TAGS) {
-    throw new ZpublishError(
-      "invalid-metadata",
-      `expected at most ${MAX_TAGS} tags in the directory at ${offset}, received ${count}`,
-    );
-  }
+  const count = isBig ? long8(head, 0, isLittleEndian) : head.getUint16(0, isLittleEndian);
+  if (count > MAX_TAGS)
+    throw invalid(`expected at most ${MAX_TAGS} tags in the directory at ${offset}, received ${count}`);
   const start = offset + countBytes;
   const view = viewOf(await file.read(start, count * entryBytes + linkBytes));
   const numbers = new Map<number, readonly number[]>();
@@ -307,23 +271,21 @@ async function readDirectory(
     const place = placeOf(view, at, start, layout);
     if (place === undefined) continue;
     if (LISTS.has(tag)) {
-      budget.lists -= place.count * TYPE_BYTES[place.type]!;
-      if (budget.lists < 0) {
-        throw new ZpublishError("invalid-metadata", `lists of tiles or strips overlap`);
-      }
+      budget.lists -= place.count * TYPES[place.type]![0];
+      if (budget.lists < 0) throw invalid("lists of tiles or strips overlap");
       lists.set(tag, place);
       continue;
     }
     const isText = TEXTS.has(tag);
     budget.values -= place.count * (isText ? 1 : 8);
     if (budget.values < 0) {
-      throw new ZpublishError("unsupported", `tags have more than ${MAX_VALUE_BYTES} bytes`);
+      throw unsupported(`tags have more than ${MAX_VALUE_BYTES} bytes`);
     }
     if (isText) texts.set(tag, await readTagText(file, place));
     else numbers.set(tag, await readTagNumbers(file, place, isLittleEndian));
   }
   const link = count * entryBytes;
-  const next = isBig ? Number(view.getBigUint64(link, isLittleEndian)) : view.getUint32(link, isLittleEndian);
+  const next = (isBig ? long8 : long)(view, link, isLittleEndian);
   return { directory: { offset, isLittleEndian, numbers, texts, lists }, next };
 }
 
@@ -335,19 +297,24 @@ function placeOf(
   { isLittleEndian, isBig }: TiffLayout,
 ): TagPlace | undefined {
   const type = view.getUint16(at + 2, isLittleEndian);
-  const size = TYPE_BYTES[type];
+  const size = TYPES[type]?.[0];
   if (size === undefined) return undefined;
-  const count = isBig
-    ? Number(view.getBigUint64(at + 4, isLittleEndian))
-    : view.getUint32(at + 4, isLittleEndian);
-  const [valueAt, room] = isBig ? [at + 12, 8] : [at + 8, 4];
-  if (count * size <= room) return { type, count, offset: start + valueAt };
-  const offset = isBig
-    ? Number(view.getBigUint64(valueAt, isLittleEndian))
-    : view.getUint32(valueAt, isLittleEndian);
-  return { type, count, offset };
+  const [read, valueAt, room] = isBig ? [long8, at + 12, 8] : [long, at + 8, 4];
+  const count = read(view, at + 4, isLittleEndian);
+  const isInside = count * size <= room;
+  return { type, count, offset: isInside ? start + valueAt : read(view, valueAt, isLittleEndian) };
 }
 
 function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** Creates an error about a file that is damaged. */
+export function invalid(message: string): ZpublishError {
+  return new ZpublishError("invalid-metadata", message);
+}
+
+/** Creates an error about a file whose values are not served. */
+export function unsupported(message: string): ZpublishError {
+  return new ZpublishError("unsupported", message);
 }

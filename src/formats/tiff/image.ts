@@ -1,5 +1,4 @@
 import { hasJpeg, JPEG_PACKAGE } from "../../codec/file-formats/jpeg.js";
-import { ZpublishError } from "../../errors.js";
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-step.js";
 import type { FileBlocks } from "../file-format.js";
@@ -10,7 +9,7 @@ import {
   type StridedChunks,
   stridedChunks,
 } from "../file-index.js";
-import { numberOf, readList, TAG, type TagPlace, type TiffDirectory } from "./directories.js";
+import { invalid, numberOf, readList, TAG, type TiffDirectory, unsupported } from "./directories.js";
 
 /** Layout of an image's samples: what its chunks are, and how they are compressed. */
 export interface TiffImage {
@@ -48,22 +47,13 @@ const COMPRESSION = { none: 1, lzw: 5, jpeg: 7, packbits: 32_773, zstd: 50_000 }
 /** Longest stream of tables that JPEG can need, with room. */
 const MAX_TABLE_BYTES = 65_536;
 
-/** Names of compressions that are not read. */
+/** Names of compressions that are not read and that one may meet. */
 const REFUSED_COMPRESSIONS: Readonly<Record<number, string>> = {
   2: "CCITT RLE",
   3: "CCITT Group 3",
   4: "CCITT Group 4",
   6: "old-style JPEG",
-  32766: "NeXT",
-  32771: "CCITT RLE with words",
-  32809: "ThunderScan",
-  33003: "JPEG 2000",
-  33004: "JPEG 2000",
-  33005: "JPEG 2000",
   34712: "JPEG 2000",
-  34661: "JBIG",
-  34676: "SGI LogLuv",
-  34677: "SGI LogLuv of 24 bits",
   34887: "LERC",
   34925: "LZMA",
   50001: "WebP",
@@ -144,10 +134,7 @@ function bandsOf(directory: TiffDirectory): number {
 function lengthOf(directory: TiffDirectory, tag: number, what: string): number {
   const length = numberOf(directory, tag, 0);
   if (Number.isInteger(length) && length >= 1 && length <= MAX_LENGTH) return length;
-  throw new ZpublishError(
-    "invalid-metadata",
-    `expected a ${what} of 1 to ${MAX_LENGTH} pixels, received ${length}`,
-  );
+  throw invalid(`expected a ${what} of 1 to ${MAX_LENGTH} pixels, received ${length}`);
 }
 
 /** Returns kind and bits of all samples. */
@@ -222,40 +209,15 @@ function predictorOf(directory: TiffDirectory, compression: number, kind: TiffIm
   throw unsupported(`predictor ${predictor} is not read for its samples`);
 }
 
-function unsupported(reason: string): ZpublishError {
-  return new ZpublishError("unsupported", reason);
-}
-
 /** Most strips that are put together in a chunk. */
 const MAX_STRIPS = 1024;
 
-/** The fields of an array that its image's chunks decide, and whether some are absent. */
-interface ImageChunks {
-  readonly fields: Pick<
-    FileArray,
-    | "shape"
-    | "chunkShape"
-    | "axisOrder"
-    | "codecs"
-    | "compressorCount"
-    | "variants"
-    | "chunks"
-    | "servedChunks"
-    | "servedFilters"
-    | "servedCompressor"
-  >;
-  readonly hasAbsent: boolean;
-}
-
 /**
  * Reads where the chunks of an image lie. Its array has the axes band, y, x.
+ * @returns The fields of the array that the chunks decide, and whether some are absent.
  * @throws ZpublishError `invalid-metadata` if chunks are missing or pass the end of the file.
  */
-export async function readImageChunks(
-  file: FileBlocks,
-  directory: TiffDirectory,
-  image: TiffImage,
-): Promise<ImageChunks> {
+export async function readImageChunks(file: FileBlocks, directory: TiffDirectory, image: TiffImage) {
   const { width, height, bands, isInterleaved, chunkWidth, chunkHeight } = image;
   const grid: ChunkCounts = {
     planes: isInterleaved ? 1 : bands,
@@ -275,21 +237,18 @@ export async function readImageChunks(
   const codecs = codecsOf(image);
   const isLastShort = strided === undefined && !image.isTiled && height % rows !== 0;
   const lastBytes = (height % rows) * width * image.itemSize * depth;
-  return {
-    fields: {
-      shape: [bands, height, width],
-      chunkShape: [depth, rows, chunkWidth],
-      ...(isInterleaved ? { axisOrder: [1, 2, 0] } : {}),
-      codecs,
-      compressorCount: image.compression === COMPRESSION.none ? 0 : 1,
-      ...(isLastShort
-        ? { variants: [lastCodecs(codecs, lastBytes, depth * rows * chunkWidth * image.itemSize)] }
-        : {}),
-      chunks: strided?.chunks ?? (isLastShort ? { ...listed, variants: lastRows(grid) } : listed),
-      ...(isPassed ? {} : servedAs(image, rows, depth)),
-    },
-    hasAbsent,
-  };
+  const chunkBytes = depth * rows * chunkWidth * image.itemSize;
+  const fields = {
+    shape: [bands, height, width],
+    chunkShape: [depth, rows, chunkWidth],
+    ...(isInterleaved && { axisOrder: [1, 2, 0] }),
+    codecs,
+    compressorCount: image.compression === COMPRESSION.none ? 0 : 1,
+    ...(isLastShort && { variants: [lastCodecs(codecs, lastBytes, chunkBytes)] }),
+    chunks: strided?.chunks ?? (isLastShort ? { ...listed, variants: lastRows(grid) } : listed),
+    ...(!isPassed && servedAs(image, rows, depth)),
+  } satisfies Partial<FileArray>;
+  return { fields, hasAbsent };
 }
 
 /** Codecs of the last strip of a plane. It has the rows that are left, though some writers compress as many as the others have. */
@@ -369,8 +328,6 @@ function adjoiningStrips(
   return { rows, chunks: stridedChunks(items, chunkShape, [planeBytes, rowBytes, 0], 1) };
 }
 
-/** Chunks that are checked between two looks at the clock. */
-const CHUNKS_PER_STEP = 4096;
 /** Longest chunk, stored or decoded, in bytes. */
 const MAX_CHUNK_BYTES = 2 ** 31 - 1;
 
@@ -394,25 +351,14 @@ async function readChunkTable(
   const places = lists.get(hasTiles ? TAG.tileOffsets : TAG.stripOffsets);
   const lengths = lists.get(hasTiles ? TAG.tileByteCounts : TAG.stripByteCounts);
   if (places === undefined) throw invalid("expected offsets of tiles or strips, received none");
-  const isLittleEndian = directory.isLittleEndian;
+  // Old files without compression have no lengths.
+  if (lengths === undefined && image.compression !== COMPRESSION.none)
+    throw invalid("expected lengths of tiles or strips, received none");
+  const { isLittleEndian } = directory;
   const count = grid.planes * grid.rows * grid.columns;
   const offsets = await readList(file, places, count, isLittleEndian);
-  const byteLengths = await readLengths(file, lengths, image, grid, isLittleEndian);
+  const byteLengths = lengths && (await readList(file, lengths, count, isLittleEndian));
   return runCooperatively(tableSteps(file, image, grid, offsets, byteLengths));
-}
-
-/** Reads the lengths of chunks. Old files without compression have none. */
-async function readLengths(
-  file: FileBlocks,
-  place: TagPlace | undefined,
-  image: TiffImage,
-  grid: ChunkCounts,
-  isLittleEndian: boolean,
-): Promise<Float64Array> {
-  const count = grid.planes * grid.rows * grid.columns;
-  if (place !== undefined) return readList(file, place, count, isLittleEndian);
-  if (image.compression === COMPRESSION.none) return new Float64Array(count).fill(Number.POSITIVE_INFINITY);
-  throw invalid("expected lengths of tiles or strips, received none");
 }
 
 /** Checks each chunk's place. Without compression its length is known, and what is stored behind it is left out. */
@@ -421,13 +367,13 @@ function* tableSteps(
   image: TiffImage,
   grid: ChunkCounts,
   offsets: Float64Array,
-  lengths: Float64Array,
+  lengths: Float64Array | undefined,
 ): CooperativeTask<ListedChunks> {
   const byteLengths = new Uint32Array(offsets.length);
   for (let index = 0; index < offsets.length; index++) {
-    if (index % CHUNKS_PER_STEP === 0) yield;
+    if (index % 4096 === 0) yield;
     const offset = offsets[index]!;
-    const stored = lengths[index]!;
+    const stored = lengths === undefined ? Number.POSITIVE_INFINITY : lengths[index]!;
     if (offset === 0 || stored === 0) {
       offsets[index] = -1;
       continue;
@@ -435,10 +381,7 @@ function* tableSteps(
     const plain = image.compression === COMPRESSION.none ? plainLength(image, grid, index) : undefined;
     const byteLength = plain ?? stored;
     if (byteLength > stored) {
-      throw new ZpublishError(
-        "unsupported",
-        `expected ${byteLength} bytes in tile or strip ${index}, received ${stored}`,
-      );
+      throw unsupported(`expected ${byteLength} bytes in tile or strip ${index}, received ${stored}`);
     }
     if (offset + byteLength > file.byteLength) {
       throw invalid(
@@ -463,12 +406,5 @@ function plainLength(image: TiffImage, { rows, columns }: ChunkCounts, index: nu
 /** Asserts that a chunk can be handled at once. @throws ZpublishError `unsupported` */
 function assertChunkLength(byteLength: number): void {
   if (byteLength <= MAX_CHUNK_BYTES) return;
-  throw new ZpublishError(
-    "unsupported",
-    `expected tiles or strips of at most ${MAX_CHUNK_BYTES} bytes, received ${byteLength}`,
-  );
-}
-
-function invalid(message: string): ZpublishError {
-  return new ZpublishError("invalid-metadata", message);
+  throw unsupported(`expected tiles or strips of at most ${MAX_CHUNK_BYTES} bytes, received ${byteLength}`);
 }

@@ -1,24 +1,15 @@
-/** A parameter of a projection. */
-interface Parameter {
-  /** Name in WKT 1. */
-  readonly wkt: string;
-  /** GeoKeys that may have it: writers differ in which they use. */
-  readonly keys: readonly number[];
-  /** Name in CF; undefined if CF has none. */
-  readonly cf?: string | undefined;
-  /** Default: 0. */
-  readonly fallback?: number;
-}
-
 /** A projection method. */
 export interface Projection {
   /** Name in WKT 1. */
   readonly wkt: string;
   /** Name in CF; undefined if pyproj has none for it. */
-  readonly cf?: string;
-  readonly parameters: readonly Parameter[];
-  /** Attributes that CF wants besides the parameters. */
-  readonly cfConstants?: Readonly<Record<string, number[]>>;
+  readonly cf: string | undefined;
+  /** `keys` are the GeoKeys that may have it: writers differ in which they use. */
+  readonly parameters: readonly {
+    readonly wkt: string;
+    readonly keys: readonly number[];
+    readonly cf?: string;
+  }[];
 }
 
 /** A figure of the Earth. */
@@ -61,155 +52,104 @@ export interface ProjectedCrs {
 /** A coordinate reference system, as far as GeoTIFF's keys can say it without a database. */
 export type Crs = GeographicCrs | ProjectedCrs;
 
-/** Keys of the origin, by what they are: natural, false, and of the centre. */
 const LATITUDE_KEYS = [3081, 3085, 3089];
-const LONGITUDE_KEYS = [3080, 3084, 3088];
-const SCALE_KEYS = [3092, 3093];
+const LONGITUDE_KEYS = [3095, 3080, 3084, 3088];
 
-const CF_LATITUDE = "latitude_of_projection_origin";
-const CF_LONGITUDE = "longitude_of_projection_origin";
-const CF_MERIDIAN = "longitude_of_central_meridian";
-const CF_SCALE = "scale_factor_at_projection_origin";
+/** GeoKeys of parameters by their name in WKT 1: of the pole, the natural origin, the false one, and the centre. */
+const PARAMETER_KEYS: Readonly<Record<string, readonly number[]>> = {
+  latitude_of_origin: LATITUDE_KEYS,
+  latitude_of_center: LATITUDE_KEYS,
+  central_meridian: LONGITUDE_KEYS,
+  longitude_of_center: LONGITUDE_KEYS,
+  scale_factor: [3092, 3093],
+  standard_parallel_1: [3078],
+  standard_parallel_2: [3079],
+  false_easting: [3082, 3086, 3090],
+  false_northing: [3083, 3087, 3091],
+};
 
-const FALSE_ORIGIN: readonly Parameter[] = [
-  { wkt: "false_easting", keys: [3082, 3086, 3090], cf: "false_easting" },
-  { wkt: "false_northing", keys: [3083, 3087, 3091], cf: "false_northing" },
-];
-const FIRST_PARALLEL: Parameter = { wkt: "standard_parallel_1", keys: [3078], cf: "standard_parallel" };
-const SECOND_PARALLEL: Parameter = { wkt: "standard_parallel_2", keys: [3079], cf: "standard_parallel" };
+/** Names of parameters in CF, as the table has them. */
+const CF_NAMES: Readonly<Record<string, string>> = {
+  latitude: "latitude_of_projection_origin",
+  longitude: "longitude_of_projection_origin",
+  meridian: "longitude_of_central_meridian",
+  pole: "straight_vertical_longitude_from_pole",
+  parallel: "standard_parallel",
+  scale: "scale_factor_at_projection_origin",
+  meridian_scale: "scale_factor_at_central_meridian",
+  easting: "false_easting",
+  northing: "false_northing",
+};
 
-function latitude(wkt: string, cf?: string): Parameter {
-  return { wkt, keys: LATITUDE_KEYS, cf };
-}
+const CENTRE = "latitude_of_center=latitude longitude_of_center=longitude";
+const ORIGIN = "latitude_of_origin=latitude central_meridian=longitude";
+const PARALLELS = "standard_parallel_1=parallel standard_parallel_2=parallel";
 
-function longitude(wkt: string, cf?: string): Parameter {
-  return { wkt, keys: LONGITUDE_KEYS, cf };
-}
-
-function scale(cf?: string): Parameter {
-  return { wkt: "scale_factor", keys: SCALE_KEYS, cf, fallback: 1 };
-}
-
-function projection(wkt: string, cf: string | undefined, ...parameters: readonly Parameter[]): Projection {
-  return { wkt, ...(cf === undefined ? {} : { cf }), parameters: [...parameters, ...FALSE_ORIGIN] };
-}
-
-/** Projections by the name that is used here, with the parameters in GDAL's order. */
-export const PROJECTIONS = {
-  transverseMercator: projection(
+/**
+ * Projections by code of ProjMethodGeoKey (OGC 19-008r4, annex C), with a letter if a key chooses: names in WKT 1 and in CF,
+ * parameters in GDAL's order with their names in CF. A false origin follows.
+ */
+const PROJECTIONS: Readonly<Record<string, readonly [wkt: string, cf: string, parameters: string]>> = {
+  1: [
     "Transverse_Mercator",
     "transverse_mercator",
-    latitude("latitude_of_origin", CF_LATITUDE),
-    longitude("central_meridian", CF_MERIDIAN),
-    scale("scale_factor_at_central_meridian"),
-  ),
-  mercator1: {
-    ...projection("Mercator_1SP", "mercator", longitude("central_meridian", CF_LONGITUDE), scale(CF_SCALE)),
-    cfConstants: { standard_parallel: [0] },
-  },
-  mercator2: projection(
-    "Mercator_2SP",
-    "mercator",
-    FIRST_PARALLEL,
-    longitude("central_meridian", CF_LONGITUDE),
-  ),
-  lambertConic2: projection(
+    "latitude_of_origin=latitude central_meridian=meridian scale_factor=meridian_scale",
+  ],
+  "7a": ["Mercator_1SP", "mercator", "central_meridian=longitude scale_factor=scale"],
+  "7b": ["Mercator_2SP", "mercator", "standard_parallel_1=parallel central_meridian=longitude"],
+  8: [
     "Lambert_Conformal_Conic_2SP",
     "lambert_conformal_conic",
-    latitude("latitude_of_origin", CF_LATITUDE),
-    longitude("central_meridian", CF_MERIDIAN),
-    FIRST_PARALLEL,
-    SECOND_PARALLEL,
-  ),
-  lambertConic1: projection(
+    `latitude_of_origin=latitude central_meridian=meridian ${PARALLELS}`,
+  ],
+  9: [
     "Lambert_Conformal_Conic_1SP",
     "lambert_conformal_conic",
-    latitude("latitude_of_origin", "standard_parallel"),
-    longitude("central_meridian", CF_MERIDIAN),
-    scale(),
-  ),
-  lambertAzimuthal: projection(
-    "Lambert_Azimuthal_Equal_Area",
-    "lambert_azimuthal_equal_area",
-    latitude("latitude_of_center", CF_LATITUDE),
-    longitude("longitude_of_center", CF_LONGITUDE),
-  ),
-  albers: projection(
+    "latitude_of_origin=parallel central_meridian=meridian scale_factor",
+  ],
+  10: ["Lambert_Azimuthal_Equal_Area", "lambert_azimuthal_equal_area", CENTRE],
+  11: [
     "Albers_Conic_Equal_Area",
     "albers_conical_equal_area",
-    latitude("latitude_of_center", CF_LATITUDE),
-    longitude("longitude_of_center", CF_MERIDIAN),
-    FIRST_PARALLEL,
-    SECOND_PARALLEL,
-  ),
-  azimuthalEquidistant: projection(
-    "Azimuthal_Equidistant",
-    "azimuthal_equidistant",
-    latitude("latitude_of_center", CF_LATITUDE),
-    longitude("longitude_of_center", CF_LONGITUDE),
-  ),
-  stereographic: projection(
-    "Stereographic",
-    "stereographic",
-    latitude("latitude_of_origin", CF_LATITUDE),
-    longitude("central_meridian", CF_LONGITUDE),
-    scale(CF_SCALE),
-  ),
-  /** With its parallel of true scale. */
-  polarStereographicB: projection(
+    `latitude_of_center=latitude longitude_of_center=meridian ${PARALLELS}`,
+  ],
+  12: ["Azimuthal_Equidistant", "azimuthal_equidistant", CENTRE],
+  14: ["Stereographic", "stereographic", `${ORIGIN} scale_factor=scale`],
+  // With the scale at the pole, and with the parallel of true scale.
+  "15a": [
     "Polar_Stereographic",
     "polar_stereographic",
-    latitude("latitude_of_origin", "standard_parallel"),
-    { wkt: "central_meridian", keys: [3095, ...LONGITUDE_KEYS], cf: "straight_vertical_longitude_from_pole" },
-  ),
-  /** With the scale at the pole. */
-  polarStereographicA: projection(
-    "Polar_Stereographic",
-    "polar_stereographic",
-    latitude("latitude_of_origin", CF_LATITUDE),
-    { wkt: "central_meridian", keys: [3095, ...LONGITUDE_KEYS], cf: "straight_vertical_longitude_from_pole" },
-    scale(CF_SCALE),
-  ),
-  obliqueStereographic: projection(
-    "Oblique_Stereographic",
-    undefined,
-    latitude("latitude_of_origin"),
-    longitude("central_meridian"),
-    scale(),
-  ),
-  equirectangular: projection("Equirectangular", undefined, FIRST_PARALLEL, longitude("central_meridian")),
-  orthographic: projection(
-    "Orthographic",
-    "orthographic",
-    latitude("latitude_of_origin", CF_LATITUDE),
-    longitude("central_meridian", CF_LONGITUDE),
-  ),
-  robinson: projection("Robinson", undefined, longitude("longitude_of_center")),
-  sinusoidal: projection("Sinusoidal", "sinusoidal", longitude("longitude_of_center", CF_LONGITUDE)),
-  cylindricalEqualArea: projection(
+    "latitude_of_origin=latitude central_meridian=pole scale_factor=scale",
+  ],
+  "15b": ["Polar_Stereographic", "polar_stereographic", "latitude_of_origin=parallel central_meridian=pole"],
+  16: ["Oblique_Stereographic", "", "latitude_of_origin central_meridian scale_factor"],
+  17: ["Equirectangular", "", "standard_parallel_1=parallel central_meridian"],
+  21: ["Orthographic", "orthographic", ORIGIN],
+  23: ["Robinson", "", "longitude_of_center"],
+  24: ["Sinusoidal", "sinusoidal", "longitude_of_center=longitude"],
+  28: [
     "Cylindrical_Equal_Area",
     "lambert_cylindrical_equal_area",
-    FIRST_PARALLEL,
-    longitude("central_meridian", CF_MERIDIAN),
-  ),
-} as const satisfies Record<string, Projection>;
+    "standard_parallel_1=parallel central_meridian=meridian",
+  ],
+};
 
-/** Projections by code of the key ProjMethodGeoKey (OGC 19-008r4, annex C); those that need a choice are made in `crs-from-keys`. */
-export const METHODS: ReadonlyMap<number, Projection> = new Map<number, Projection>([
-  [1, PROJECTIONS.transverseMercator],
-  [8, PROJECTIONS.lambertConic2],
-  [9, PROJECTIONS.lambertConic1],
-  [10, PROJECTIONS.lambertAzimuthal],
-  [11, PROJECTIONS.albers],
-  [12, PROJECTIONS.azimuthalEquidistant],
-  [14, PROJECTIONS.stereographic],
-  [16, PROJECTIONS.obliqueStereographic],
-  [17, PROJECTIONS.equirectangular],
-  [21, PROJECTIONS.orthographic],
-  [23, PROJECTIONS.robinson],
-  [24, PROJECTIONS.sinusoidal],
-  [28, PROJECTIONS.cylindricalEqualArea],
-]);
+/** Returns the projection of a row of the table; undefined if there is none. */
+export function projectionOf(key: string): Projection | undefined {
+  const row = PROJECTIONS[key];
+  if (row === undefined) return undefined;
+  const [wkt, cf, parameters] = row;
+  const all = `${parameters} false_easting=easting false_northing=northing`.split(" ");
+  return {
+    wkt,
+    cf: cf === "" ? undefined : cf,
+    parameters: all.map((parameter) => {
+      const [name = "", short = ""] = parameter.split("=");
+      const known = CF_NAMES[short];
+      return { wkt: name, keys: PARAMETER_KEYS[name]!, ...(known !== undefined && { cf: known }) };
+    }),
+  };
+}
 
 /** Ellipsoids by EPSG's code: name, semi-major axis, inverse flattening. */
 const ELLIPSOIDS: Readonly<Record<number, readonly [string, number, number]>> = {
@@ -246,51 +186,30 @@ const METRE = { name: "metre", metres: 1, code: 9001 };
 const SOUTHWARDS = 'AXIS["Easting",SOUTH],AXIS["Northing",SOUTH]';
 const NORTHWARDS = 'AXIS["Easting",NORTH],AXIS["Northing",NORTH]';
 
-type Known = readonly [
-  string,
-  number,
-  Projection,
-  readonly number[],
-  { readonly axes?: string; readonly extension?: string }?,
-];
+const NORTH_EAST = 'AXIS["Northing",NORTH],AXIS["Easting",EAST]';
+const WEB_MERCATOR =
+  'EXTENSION["PROJ4","+proj=merc +a=6378137 +b=6378137 +lat_ts=0 +lon_0=0 +x_0=0 +y_0=0 +k=1 +units=m +nadgrids=@null +wktext +no_defs"]';
 
-/** Projected systems that many images have, by EPSG's code: name, geographic system, projection and its values. */
-const KNOWN_PROJECTED: Readonly<Record<number, Known>> = {
-  3031: [
-    "WGS 84 / Antarctic Polar Stereographic",
-    4326,
-    PROJECTIONS.polarStereographicB,
-    [-71, 0, 0, 0],
-    { axes: NORTHWARDS },
-  ],
-  3035: [
-    "ETRS89-extended / LAEA Europe",
-    4258,
-    PROJECTIONS.lambertAzimuthal,
-    [52, 10, 4321000, 3210000],
-    { axes: 'AXIS["Northing",NORTH],AXIS["Easting",EAST]' },
-  ],
-  3395: ["WGS 84 / World Mercator", 4326, PROJECTIONS.mercator1, [0, 1, 0, 0]],
-  3413: [
-    "WGS 84 / NSIDC Sea Ice Polar Stereographic North",
-    4326,
-    PROJECTIONS.polarStereographicB,
-    [70, -45, 0, 0],
-    { axes: SOUTHWARDS },
-  ],
-  3857: [
-    "WGS 84 / Pseudo-Mercator",
-    4326,
-    PROJECTIONS.mercator1,
-    [0, 1, 0, 0],
-    {
-      extension:
-        'EXTENSION["PROJ4","+proj=merc +a=6378137 +b=6378137 +lat_ts=0 +lon_0=0 +x_0=0 +y_0=0 +k=1 +units=m +nadgrids=@null +wktext +no_defs"]',
-    },
-  ],
-  5070: ["NAD83 / Conus Albers", 4269, PROJECTIONS.albers, [23, -96, 29.5, 45.5, 0, 0]],
-  6933: ["WGS 84 / NSIDC EASE-Grid 2.0 Global", 4326, PROJECTIONS.cylindricalEqualArea, [30, 0, 0, 0]],
-};
+/** What a projected system has besides name, geographic system, projection and values. */
+type More = Pick<ProjectedCrs, "axes" | "extension">;
+
+/** Projected systems that many images have, by EPSG's code: name, geographic system, row of the projection and its values. */
+const KNOWN_PROJECTED: Readonly<Record<number, readonly [string, number, string, readonly number[], More?]>> =
+  {
+    3031: ["WGS 84 / Antarctic Polar Stereographic", 4326, "15b", [-71, 0, 0, 0], { axes: NORTHWARDS }],
+    3035: ["ETRS89-extended / LAEA Europe", 4258, "10", [52, 10, 4321000, 3210000], { axes: NORTH_EAST }],
+    3395: ["WGS 84 / World Mercator", 4326, "7a", [0, 1, 0, 0]],
+    3413: [
+      "WGS 84 / NSIDC Sea Ice Polar Stereographic North",
+      4326,
+      "15b",
+      [70, -45, 0, 0],
+      { axes: SOUTHWARDS },
+    ],
+    3857: ["WGS 84 / Pseudo-Mercator", 4326, "7a", [0, 1, 0, 0], { extension: WEB_MERCATOR }],
+    5070: ["NAD83 / Conus Albers", 4269, "11", [23, -96, 29.5, 45.5, 0, 0]],
+    6933: ["WGS 84 / NSIDC EASE-Grid 2.0 Global", 4326, "28", [30, 0, 0, 0]],
+  };
 
 /** Returns an ellipsoid by EPSG's code; undefined if it is not known here. */
 export function knownEllipsoid(code: number): Ellipsoid | undefined {
@@ -304,44 +223,37 @@ export function knownEllipsoid(code: number): Ellipsoid | undefined {
 export function knownGeographic(code: number): GeographicCrs | undefined {
   const found = KNOWN_GEOGRAPHIC[code];
   if (found === undefined) return undefined;
-  const [name, datum, datumCode, ellipsoid] = found;
-  return {
-    kind: "geographic",
-    name,
-    datum,
-    datumCode,
-    ellipsoid: knownEllipsoid(ellipsoid) as Ellipsoid,
-    code,
-  };
+  const [name, datum, datumCode, figure] = found;
+  const ellipsoid = knownEllipsoid(figure) as Ellipsoid;
+  return { kind: "geographic", name, datum, datumCode, ellipsoid, code };
 }
 
 /** Returns a system by EPSG's code, if it is one of the few hundred that most images have. */
 export function knownCrs(code: number): Crs | undefined {
-  return knownGeographic(code) ?? utmZone(code) ?? knownProjected(code);
+  const row = KNOWN_PROJECTED[code];
+  return row === undefined ? (knownGeographic(code) ?? utmZone(code)) : projected(code, ...row);
 }
 
 function utmZone(code: number): ProjectedCrs | undefined {
   for (const [zero, geographic, first, last, hemisphere] of UTM) {
     const zone = code - zero;
     if (zone < first || zone > last) continue;
-    const base = knownGeographic(geographic) as GeographicCrs;
-    return {
-      kind: "projected",
-      name: `${base.name} / UTM zone ${zone}${hemisphere}`,
-      base,
-      projection: PROJECTIONS.transverseMercator,
-      values: [0, 6 * zone - 183, 0.9996, 500_000, hemisphere === "N" ? 0 : 10_000_000],
-      unit: METRE,
-      code,
-    };
+    const name = `${KNOWN_GEOGRAPHIC[geographic]![0]} / UTM zone ${zone}${hemisphere}`;
+    const values = [0, 6 * zone - 183, 0.9996, 500_000, hemisphere === "N" ? 0 : 10_000_000];
+    return projected(code, name, geographic, "1", values);
   }
   return undefined;
 }
 
-function knownProjected(code: number): ProjectedCrs | undefined {
-  const found = KNOWN_PROJECTED[code];
-  if (found === undefined) return undefined;
-  const [name, geographic, projection, values, rest] = found;
+function projected(
+  code: number,
+  name: string,
+  geographic: number,
+  row: string,
+  values: readonly number[],
+  more: More = {},
+): ProjectedCrs {
   const base = knownGeographic(geographic) as GeographicCrs;
-  return { kind: "projected", name, base, projection, values, unit: METRE, ...rest, code };
+  const projection = projectionOf(row) as Projection;
+  return { kind: "projected", name, base, projection, values, unit: METRE, ...more, code };
 }

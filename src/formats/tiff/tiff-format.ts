@@ -1,12 +1,18 @@
 import { messageOf, ZpublishError } from "../../errors.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import { pythonFloat, pythonFloatText } from "../../json/stringify-json.js";
-import type { StoredFill } from "../../zarr/stored-array.js";
 import { comparePaths, type Refusal } from "../../zarr/stored-tree.js";
 import type { FileBlocks, FileFormat } from "../file-format.js";
 import type { FileArray, FileGroup, FileIndex } from "../file-index.js";
 import { crsAttributes, GEO_KEY, readGeoKeys } from "./crs.js";
-import { numberOf, readDirectories, TAG, type TiffDirectory, type TiffImages } from "./directories.js";
+import {
+  numberOf,
+  readDirectories,
+  TAG,
+  type TiffDirectory,
+  type TiffImages,
+  unsupported,
+} from "./directories.js";
 import { imageOf, readImageChunks } from "./image.js";
 import { bandAttributes, nodataOf } from "./metadata.js";
 
@@ -51,15 +57,14 @@ async function readIndex(file: FileBlocks): Promise<FileIndex> {
     0,
   );
   if (bands > MAX_ALL_BANDS) {
-    throw new ZpublishError("unsupported", `expected at most ${MAX_ALL_BANDS} bands, received ${bands}`);
+    throw unsupported(`expected at most ${MAX_ALL_BANDS} bands, received ${bands}`);
   }
   const pages = pagesOf(images);
   const making: Making = { groups: [], refused: [], warnings: [...images.warnings] };
   for (const page of pages) await addPage(file, page, making);
   const { groups, refused, warnings } = making;
   if (groups.every(({ arrays }) => arrays.length === 0)) {
-    const reason = refused[0]?.reason ?? "it has no image";
-    throw new ZpublishError("unsupported", `${reason}`);
+    throw unsupported(refused[0]?.reason ?? "it has no image");
   }
   groups.sort((a, b) => comparePaths(a.path, b.path));
   const isGeo = pages.some(({ image }) => image.numbers.has(TAG.geoKeyDirectory));
@@ -181,8 +186,7 @@ const MASK = 4;
  * and every other one a page of its own.
  */
 function pagesOf({ directories }: TiffImages): TiffPage[] {
-  const pages: { path: string; image: TiffDirectory; overviews: TiffDirectory[]; masks: TiffDirectory[] }[] =
-    [];
+  const pages: (TiffPage & { overviews: TiffDirectory[]; masks: TiffDirectory[] })[] = [];
   for (const directory of directories) {
     const type = numberOf(directory, TAG.newSubfileType, 0);
     const page = pages.at(-1);
@@ -258,7 +262,7 @@ async function imageArrays(
     arrays: [
       bandNumbers(bands),
       values,
-      spatialReference(page.crs, transform, page.points),
+      spatialReference(page, transform),
       ...(page.points.length === 0 ? coordinateArrays(width, height, transform) : []),
     ],
     width,
@@ -279,44 +283,36 @@ function gridAttributes({ attrs, points, transform }: PageMetadata): JsonObject 
 
 /** The coordinate `band`: 1, 2, … */
 function bandNumbers(bands: number): FileArray {
+  const numbers = BigInt64Array.from({ length: bands }, (_, band) => BigInt(band + 1));
+  const chunks = { kind: "inline", bytes: new Uint8Array(numbers.buffer) } as const;
   return {
+    ...PLAIN,
     name: "band",
+    dtype: "<i8",
     shape: [bands],
     chunkShape: [bands],
-    dtype: "<i8",
-    codecs: [],
-    compressorCount: 0,
-    fill: NO_FILL,
     dimNames: ["band"],
-    attrs: {},
-    chunks: {
-      kind: "inline",
-      bytes: new Uint8Array(BigInt64Array.from({ length: bands }, (_, band) => BigInt(band + 1)).buffer),
-    },
+    chunks,
   };
 }
 
 /** Makes the scalar `spatial_ref`: the coordinate reference system and the transform as rioxarray writes them. */
-function spatialReference(
-  crs: Readonly<Record<string, JsonValue>>,
-  transform: GeoTransform,
-  points: readonly ControlPoint[],
-): FileArray {
+function spatialReference({ crs, points }: PageMetadata, transform: GeoTransform): FileArray {
+  const attrs = {
+    ...crs,
+    GeoTransform: transform.map(pythonFloatText).join(" "),
+    ...(points.length > 0 && { gcps: geoJson(points) }),
+  };
+  const chunks = { kind: "inline", bytes: new Uint8Array(8) } as const;
   return {
+    ...PLAIN,
     name: "spatial_ref",
+    dtype: "<i8",
     shape: [],
     chunkShape: [],
-    dtype: "<i8",
-    codecs: [],
-    compressorCount: 0,
-    fill: NO_FILL,
     dimNames: [],
-    attrs: {
-      ...crs,
-      GeoTransform: transform.map(pythonFloatText).join(" "),
-      ...(points.length === 0 ? {} : { gcps: geoJson(points) }),
-    },
-    chunks: { kind: "inline", bytes: new Uint8Array(8) },
+    attrs,
+    chunks,
   };
 }
 
@@ -334,8 +330,13 @@ function geoJson(points: readonly ControlPoint[]): JsonObject {
 const AXIS_CHUNK = 65_536;
 const PLANE_CHUNK = 512;
 
-/** Fill of arrays without absent chunks and without missing values. */
-const NO_FILL: StoredFill = { served: null, item: null, absentIsServed: true };
+/** Fields of arrays without codecs, absent chunks and missing values. */
+const PLAIN = {
+  codecs: [],
+  compressorCount: 0,
+  fill: { served: null, item: null, absentIsServed: true },
+  attrs: {},
+} as const;
 
 /** What a chunk of coordinates is computed from, since images may have more pixels along an axis than fit into an index. */
 interface CoordinateRecipe {
@@ -351,15 +352,12 @@ function coordinateArrays(width: number, height: number, transform: GeoTransform
     const chunkShape = shape.map((length) => Math.min(length, longest));
     const recipe: CoordinateRecipe = { kind, transform, chunkShape };
     return {
+      ...PLAIN,
       name: kind,
+      dtype: "<f8",
       shape,
       chunkShape,
-      dtype: "<f8",
-      codecs: [],
-      compressorCount: 0,
-      fill: NO_FILL,
       dimNames,
-      attrs: {},
       chunks: { kind: "made", recipe },
     };
   };
@@ -371,9 +369,6 @@ function coordinateArrays(width: number, height: number, transform: GeoTransform
 /** Computes a chunk of coordinates: little-endian float64. It has values behind the end of the axis, too. */
 function makeCoordinates(recipe: unknown, chunkCoords: readonly number[]): Uint8Array<ArrayBuffer> {
   const { kind, transform, chunkShape } = recipe as CoordinateRecipe;
-  if (!["x", "y", "xc", "yc"].includes(kind)) {
-    throw new ZpublishError("internal", `expected a recipe of coordinates, received ${String(kind)}`);
-  }
   const [height, width] = kind === "x" ? [1, chunkShape[0]] : kind === "y" ? [chunkShape[0], 1] : chunkShape;
   const [top = 0, left = 0] =
     kind === "x" ? [0, chunkCoords[0]] : kind === "y" ? [chunkCoords[0], 0] : chunkCoords;
@@ -453,7 +448,7 @@ function scaledTransform([c, a, b, f, d, e]: GeoTransform, scaleX: number, scale
 /** Steps below this count as none, as in the package `affine`. */
 const EPSILON = 1e-5;
 
-/** Whether rioxarray gives one list of x and one of y, rather than both for each pixel. */
+/** Tells if rioxarray gives one list of x and one of y, rather than both for each pixel. */
 function isRectilinear([, a, b, , d, e]: GeoTransform): boolean {
   const isSmall = (one: number, other: number) => Math.abs(one) < EPSILON && Math.abs(other) < EPSILON;
   return (isSmall(a, e) || isSmall(b, d)) && !(b === d && b !== 0);

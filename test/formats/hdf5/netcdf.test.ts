@@ -1,11 +1,6 @@
 import t from "tap";
 import { runNow } from "../../../src/event-loop/cooperative-task.js";
-import type {
-  Hdf5Attribute,
-  Hdf5Dataset,
-  Hdf5Group,
-  Hdf5Type,
-} from "../../../src/formats/hdf5/hdf5-model.js";
+import type { Hdf5Attribute, Hdf5Group, Hdf5Type } from "../../../src/formats/hdf5/hdf5-model.js";
 import { axisSteps, mapAttributes, netcdfFileSteps, pathOf } from "../../../src/formats/hdf5/netcdf.js";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
 import {
@@ -22,14 +17,6 @@ import {
   text,
 } from "./model.js";
 
-const GROWS: Partial<Hdf5Dataset> = {
-  maxShape: [null],
-  layout: {
-    ...{ kind: "chunked", chunkShape: [2], itemSize: 4, address: null, baseAddress: 0 },
-    ...{ edgesAreUnfiltered: false, index: { kind: "b-tree-1" } },
-  },
-};
-
 /** Dimensions of all variables by path, as `x=3 t=5`, and the warnings. */
 function nameAll(root: Hdf5Group): { dims: Record<string, string>; warnings: readonly string[] } {
   const file = runNow(netcdfFileSteps(fileOf(root)));
@@ -42,19 +29,6 @@ function nameAll(root: Hdf5Group): { dims: Record<string, string>; warnings: rea
   }
   return { dims, warnings };
 }
-
-t.test("a scale is its own dimension, and that of axes that refer to it, in children too", async (t) => {
-  const child = group("/child", { below: dataset(9, [3], scales([1])) });
-  const root = group(
-    "/",
-    { x: dataset(1, [3], scale()), y: dataset(2, [2], scale()), data: dataset(3, [2, 3], scales([2], [1])) },
-    [child],
-  );
-  t.same(nameAll(root), {
-    dims: { x: "x=3", y: "y=2", data: "y=2 x=3", "child/below": "x=3" },
-    warnings: [],
-  });
-});
 
 t.test("of two scales on an axis, the last one counts", async (t) => {
   const root = group("/", {
@@ -81,33 +55,6 @@ t.test(
     t.same(nameAll(root).dims, { x: "x=3", t: "x=3", lat: "t=4 x=3", data: "t=4 x=3" });
   },
 );
-
-t.test("an unlimited dimension has the length of its longest variable", async (t) => {
-  const root = group("/", {
-    t: dataset(1, [2], scale(), GROWS),
-    long: dataset(2, [5], scales([1]), GROWS),
-    short: dataset(3, [1], scales([1]), GROWS),
-  });
-  t.same(nameAll(root).dims, { t: "t=5", long: "t=5", short: "t=5" });
-});
-
-t.test("dimensions are made up as netCDF does: children first, and shared by equal lengths", async (t) => {
-  const root = group(
-    "/",
-    {
-      a: dataset(1, [3, 3]),
-      b: dataset(2, [3, 5], { units: attribute(INT32, [1]) }),
-      grows: dataset(3, [3], {}, GROWS),
-    },
-    [group("/c", { d: dataset(4, [3]) })],
-  );
-  t.same(nameAll(root).dims, {
-    a: "phony_dim_1=3 phony_dim_2=3",
-    b: "phony_dim_1=3 phony_dim_3=5",
-    grows: "phony_dim_4=3",
-    "c/d": "phony_dim_0=3",
-  });
-});
 
 t.test("types that netCDF leaves out do not change the numbers of others", async (t) => {
   const compound = { kind: "compound", size: 8, fields: [{ name: "a", offset: 0, type: FLOAT64 }] } as const;
