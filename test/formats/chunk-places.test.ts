@@ -47,40 +47,6 @@ t.test("a listed chunk is found by its number, whether all are listed or only so
   t.pass();
 });
 
-t.test("a strided chunk is where rows of contiguous data are, and the last one is short", async (t) => {
-  fc.assert(
-    fc.property(
-      fc.record({
-        rows: fc.integer({ min: 1, max: 50 }),
-        perChunk: fc.integer({ min: 1, max: 50 }),
-        rowBytes: fc.integer({ min: 1, max: 9 }),
-        start: fc.nat(2 ** 40),
-      }),
-      ({ rows, perChunk, rowBytes, start }) => {
-        const byteLength = perChunk * rowBytes;
-        const left = rows % perChunk;
-        const find = createFindPlace(
-          { shape: [rows, rowBytes], chunkShape: [perChunk, rowBytes] },
-          {
-            ...{ kind: "strided", start, strides: [byteLength, 0], byteLength },
-            ...(left === 0 ? {} : { last: { axis: 0, byteLength: left * rowBytes } }),
-          },
-        );
-        for (let index = 0; index * perChunk < rows; index++) {
-          const found = find([index, 0]);
-          const end = Math.min((index + 1) * perChunk, rows) * rowBytes;
-          if (found?.offset !== start + index * byteLength || found.wholeByteLength !== byteLength)
-            return false;
-          if (found.offset + found.byteLength !== start + end || found.variant !== 0) return false;
-        }
-        return true;
-      },
-    ),
-    { numRuns: effort(1_000) },
-  );
-  t.pass();
-});
-
 t.test("lists that are shorter than the grid have no further chunks", async (t) => {
   const find = createFindPlace(
     { shape: [3], chunkShape: [1] },

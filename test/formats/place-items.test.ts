@@ -1,17 +1,6 @@
 import t from "tap";
 import { placeItems } from "../../src/formats/file-index.js";
 
-t.test("small data is one chunk", async (t) => {
-  t.same(placeItems({ begin: 100, shape: [3, 4], itemSize: 8 }, true), {
-    chunkShape: [3, 4],
-    chunks: { kind: "strided", start: 100, strides: [96, 32], byteLength: 96 },
-  });
-  t.same(placeItems({ begin: 100, shape: [], itemSize: 8 }, true), {
-    chunkShape: [],
-    chunks: { kind: "strided", start: 100, strides: [], byteLength: 8 },
-  });
-});
-
 t.test("large data is cut along leading axes into pieces of at most 1 MiB", async (t) => {
   t.same(placeItems({ begin: 0, shape: [3, 701, 301], itemSize: 4 }, true), {
     chunkShape: [1, 701, 301],

@@ -30,7 +30,8 @@ export async function readAttributes(
 ): Promise<Map<string, Hdf5Attribute>> {
   const attributes = new Map<string, Hdf5Attribute>();
   for (const message of await attributeMessages(reader, messages)) {
-    await reader.input.pause();
+    const pause = reader.input.pause();
+    if (pause !== undefined) await pause;
     try {
       const [name, attribute] = await readAttribute(reader, await message());
       attributes.set(name, attribute);
@@ -109,13 +110,15 @@ async function readValues(
   const count = itemCount(shape);
   const byteLength = count * type.size;
   check(byteLength <= cursor.left, "attribute", `values of ${byteLength} bytes`, cursor.left);
-  reader.checkBudget();
-  const budget = { items: LIMITS.items, bytes: LIMITS.bytes };
+  const ofFile = reader.budget;
+  const most = { items: Math.min(LIMITS.items, ofFile.items), bytes: Math.min(LIMITS.bytes, ofFile.bytes) };
+  const budget = { ...most };
   try {
     return await readHeapItems(reader.heap, type, cursor.bytes, count, budget, cursor.at);
   } finally {
     // What a failure has used counts, too.
-    reader.spend(LIMITS.items - budget.items, LIMITS.bytes - budget.bytes);
+    ofFile.items -= most.items - budget.items;
+    ofFile.bytes -= most.bytes - budget.bytes;
   }
 }
 

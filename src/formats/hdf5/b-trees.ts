@@ -14,7 +14,6 @@ const NODE_HEADER_BYTES = 24;
  * @param type Expected type of nodes, as in {@link NODE_TYPE}.
  * @param keyBytes Bytes of a key. Each is followed by the address of a child.
  * @param visit Receives the entries of all leaves: a cursor at the key.
- * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
 export async function readBTree1(
   input: Hdf5Input,
@@ -68,7 +67,6 @@ const MAX_DEPTH = 32;
  * @param types Types of records that are expected: one, or a range.
  * @param minBytes Bytes that are read of each record.
  * @param visit Receives all records: a cursor at the record, its type and length.
- * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
 export async function readBTree2(
   input: Hdf5Input,

@@ -272,7 +272,10 @@ const CHECKSUM_BYTES = 4;
 /** Structures that are fetched at a time if they are not in memory. */
 const FETCHED_AT_ONCE = 8;
 
-/** Metadata of an HDF5 file, by address. Addresses are as stored: relative to the base address. */
+/**
+ * Metadata of an HDF5 file, by address. Addresses are as stored: relative to the base address. All readers of structures throw
+ * ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable` or `source-changed`.
+ */
 export class Hdf5Input {
   private readonly slice = createSlice();
   private bytesRead = 0;

@@ -9,9 +9,8 @@ export function checkIndex(isValid: boolean, expected: string, received: string 
   check(isValid, "index of chunks", expected, received);
 }
 
-/** Shape of a dataset, of its chunks, and what can be said of all of them. */
+/** Shape of the chunks of a dataset, and what can be said of all of them. */
 export interface ChunkGeometry {
-  readonly shape: readonly number[];
   readonly chunkShape: readonly number[];
   /** Chunks per axis of the current shape. */
   readonly grid: readonly number[];
@@ -21,12 +20,11 @@ export interface ChunkGeometry {
   readonly chunkByteLength: number;
   /** Number of filters in the pipeline. */
   readonly filterCount: number;
-  readonly edgesAreUnfiltered: boolean;
 }
 
 /** Derives the geometry of a chunked dataset, whose layout message was checked when it was parsed. */
 export function chunkGeometry(
-  { chunkShape, itemSize, edgesAreUnfiltered }: Hdf5ChunkedLayout,
+  { chunkShape, itemSize }: Hdf5ChunkedLayout,
   shape: readonly number[],
   maxShape: readonly (number | null)[],
   filterCount: number,
@@ -38,7 +36,7 @@ export function chunkGeometry(
   checkIndex(isSane, "a grid of less than 2^53 chunks", grid.join(" x "));
   const chunkByteLength = elementCount(chunkShape) * itemSize;
   const maxGrid = perAxis(maxShape);
-  return { shape, chunkShape, grid, maxGrid, chunkByteLength, filterCount, edgesAreUnfiltered };
+  return { chunkShape, grid, maxGrid, chunkByteLength, filterCount };
 }
 
 /** Most chunks of a dataset: their places take some 400 MB. */
@@ -53,8 +51,7 @@ export interface Hdf5Chunks {
   /** Stored length in bytes. */
   readonly byteLengths: Uint32Array;
   /**
-   * Filters that were skipped: bit i is set for the i-th filter of the pipeline. Chunks at the edge that are stored without
-   * filters have all bits of the pipeline set. Undefined if no filter of any chunk was skipped.
+   * Filters that were skipped: bit i is set for the i-th filter of the pipeline. Undefined if no filter of any chunk was skipped.
    */
   readonly filterMasks?: Uint32Array;
 }
@@ -78,7 +75,7 @@ export function createChunkList(
   fileByteLength: number,
   baseAddress: number,
 ): ChunkList {
-  const { grid, shape, chunkShape, filterCount, edgesAreUnfiltered } = geometry;
+  const { grid, filterCount } = geometry;
   const rank = grid.length;
   const gridCount = elementCount(grid);
   const allFilters = 2 ** filterCount - 1;
@@ -145,13 +142,11 @@ export function createChunkList(
   return {
     add(coords, address, byteLength, filterMask) {
       let number = 0;
-      let isPartial = false;
       for (let axis = 0; axis < rank; axis++) {
         const at = coords[axis]!;
         const length = grid[axis]!;
         if (!(at < length)) return;
         number = number * length + at;
-        if (edgesAreUnfiltered && (at + 1) * chunkShape[axis]! > shape[axis]!) isPartial = true;
       }
       const offset = baseAddress + address;
       if (!(offset + byteLength <= fileByteLength && byteLength < 2 ** 32)) {
@@ -159,7 +154,7 @@ export function createChunkList(
         checkIndex(false, expected, `${byteLength} bytes at ${offset}`);
       }
       if (count === numbers.length) grow();
-      const mask = isPartial ? allFilters : filterMask & allFilters;
+      const mask = filterMask & allFilters;
       if (count > 0 && number <= numbers[count - 1]!) isAscending = false;
       if (mask !== 0) hasMasks = true;
       numbers[count] = number;

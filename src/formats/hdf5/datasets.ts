@@ -25,7 +25,6 @@ const MAX_CHUNK_BYTES = 0xffff_ffff;
  * Reads a dataset.
  * @param address Its address in the file.
  * @param path For warnings.
- * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
  */
 export async function datasetOfMessages(
   reader: ObjectReader,
@@ -107,23 +106,28 @@ function parseFilter(cursor: ByteCursor, version: number): Hdf5Filter {
 type LayoutOwner = Pick<Hdf5Dataset, "shape" | "type">;
 
 /** What a layout message says of chunks. */
-interface ChunkedMessage extends Pick<Hdf5ChunkedLayout, "address" | "edgesAreUnfiltered" | "index"> {
+interface ChunkedMessage extends Pick<Hdf5ChunkedLayout, "address" | "index"> {
   /** Lengths of a chunk, and the size of an item. */
   readonly lengths: readonly number[];
 }
 
 /** Parses a layout message, and compares it with the dataset (IV.A.2.i). */
 function parseLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): Hdf5Layout {
-  const version = cursor.version(1, 5);
-  if (version < 3) return parseOldLayout(input, cursor, owner);
+  const version = cursor.version(3, 5);
   const layoutClass = cursor.u8();
   switch (layoutClass) {
     case 0:
       return compact(cursor, cursor.u16(), owner);
     case 1:
       return contiguous(input, cursor.optional(), owner);
-    case 2:
-      return chunked(input, version === 3 ? parseChunked3(cursor) : parseChunked4(cursor), owner);
+    case 2: {
+      const message = version === 3 ? parseChunked3(cursor) : parseChunked4(cursor);
+      if (message !== undefined) return chunked(input, message, owner);
+      return {
+        kind: "unsupported",
+        reason: "its chunks at the edge of the array are stored without filters",
+      };
+    }
     case 3:
       return { kind: "unsupported", reason: "it is a virtual dataset, made of others" };
     default:
@@ -131,34 +135,23 @@ function parseLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): 
   }
 }
 
-/** Parses versions 1 and 2. */
-function parseOldLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): Hdf5Layout {
-  const rank = parseRank(cursor);
-  const layoutClass = cursor.u8();
-  cursor.skip(5);
-  const address = layoutClass === 0 ? null : cursor.optional();
-  const lengths = Array.from({ length: rank }, () => cursor.u32());
-  if (layoutClass === 0) return compact(cursor, cursor.u32(), owner);
-  if (layoutClass === 1) return contiguous(input, address, owner);
-  check(layoutClass === 2, "layout", "class 0 to 2", layoutClass);
-  return chunked(input, { lengths, address, edgesAreUnfiltered: false, index: { kind: "b-tree-1" } }, owner);
-}
-
 function parseChunked3(cursor: ByteCursor): ChunkedMessage {
   const rank = parseRank(cursor);
   const address = cursor.optional();
   const lengths = Array.from({ length: rank }, () => cursor.u32());
-  return { lengths, address, edgesAreUnfiltered: false, index: { kind: "b-tree-1" } };
+  return { lengths, address, index: { kind: "b-tree-1" } };
 }
 
-function parseChunked4(cursor: ByteCursor): ChunkedMessage {
+/** @returns Undefined if chunks at the edge have no filters ("don't filter partial edge chunks"). */
+function parseChunked4(cursor: ByteCursor): ChunkedMessage | undefined {
   const flags = cursor.u8();
+  if ((flags & 1) !== 0) return undefined;
   const rank = parseRank(cursor);
   const lengthBytes = cursor.u8();
   check(lengthBytes >= 1 && lengthBytes <= 8, "layout", "lengths of 1 to 8 bytes", lengthBytes);
   const lengths = Array.from({ length: rank }, () => cursor.uint(lengthBytes));
   const index = parseIndex(cursor, flags);
-  return { lengths, address: cursor.optional(), edgesAreUnfiltered: (flags & 1) !== 0, index };
+  return { lengths, address: cursor.optional(), index };
 }
 
 /** Parses the number of lengths: those of a chunk, and the size of an item. */

@@ -110,7 +110,8 @@ class FileWalk {
     const paths = { count: 1, isOpen: true };
     this.objects.set(address, { kind: "group", group, paths });
     for (const link of await readLinks(reader.input, messages)) {
-      await reader.input.pause();
+      const pause = reader.input.pause();
+      if (pause !== undefined) await pause;
       await this.addLink(group, link, depth, paths);
     }
     paths.isOpen = false;
@@ -240,7 +241,8 @@ async function readDenseLinks(input: Hdf5Input, info: ByteCursor): Promise<Hdf5L
   });
   const links: Hdf5Link[] = [];
   for (const id of ids) {
-    await input.pause();
+    const pause = input.pause();
+    if (pause !== undefined) await pause;
     links.push(parseLink(new ByteCursor(await heap.read(id), "link")));
   }
   return links;

@@ -9,7 +9,7 @@ import { encodeFillItem, fillItemToJson } from "../../model/fill-value.js";
 import { DEFAULT_COMPRESSOR } from "../../zarr/codec-step.js";
 import { createSteps } from "../../zarr/plan/codec-steps.js";
 import type { StoredFill } from "../../zarr/stored-array.js";
-import { comparePaths, nameProblem, type Refusal, warnOfName } from "../../zarr/stored-tree.js";
+import { comparePaths, type Refusal } from "../../zarr/stored-tree.js";
 import type { FileBlocks, FileFormat } from "../file-format.js";
 import {
   cutChunks,
@@ -39,7 +39,7 @@ import { makeTextChunk, openHeap, readHeapTexts, type TextRecipe } from "./text.
 /** HDF5, and NetCDF-4, which is HDF5 with conventions about dimensions. */
 export const hdf5Format: FileFormat = {
   id: "hdf5",
-  revision: 2,
+  revision: 3,
   recognizes: isHdf5,
   readIndex: async (file) => mapFile(file, await readHdf5(file)),
   makeChunk: (file, recipe, chunkCoords) => makeTextChunk(file, recipe as TextRecipe, chunkCoords),
@@ -61,10 +61,7 @@ async function mapFile(file: FileBlocks, model: Hdf5File): Promise<FileIndex> {
   const netcdf = await runCooperatively(netcdfFileSteps(model));
   mapping.warnings.push(...(await runCooperatively(axisSteps(netcdf))));
   const groups: FileGroup[] = [];
-  for (const group of netcdf.groups) {
-    const mapped = await mapGroup(mapping, group);
-    if (mapped !== undefined) groups.push(mapped);
-  }
+  for (const group of netcdf.groups) groups.push(await mapGroup(mapping, group));
   groups.sort((a, b) => comparePaths(a.path, b.path));
   const { refused, warnings } = mapping;
   return { format: formatName(netcdf.groups), groups, refused, warnings };
@@ -73,14 +70,8 @@ async function mapFile(file: FileBlocks, model: Hdf5File): Promise<FileIndex> {
 async function mapGroup(
   mapping: Mapping,
   { group, path: slashed, variables }: NetcdfGroup,
-): Promise<FileGroup | undefined> {
+): Promise<FileGroup> {
   const path = slashed.slice(1);
-  const problem = path === "" ? undefined : nameProblem(path);
-  if (problem !== undefined) {
-    mapping.refused.push({ path, reason: problem });
-    return undefined;
-  }
-  if (path !== "") warnOfName(path, mapping.warnings);
   for (const [name, { shape }] of group.datasets) {
     const at = path === "" ? name : `${path}/${name}`;
     if (shape === null)
@@ -98,15 +89,9 @@ async function mapGroup(
 /** Maps a variable; undefined if it is refused. */
 async function mapVariable(mapping: Mapping, variable: NetcdfVariable): Promise<FileArray | undefined> {
   const path = pathOf(variable);
-  const problem = nameProblem(path);
-  if (problem !== undefined) {
-    mapping.refused.push({ path, reason: problem });
-    return undefined;
-  }
   try {
     const problems: string[] = [];
     const array = await mapArray(mapping.file, variable, problems);
-    warnOfName(path, mapping.warnings);
     warn(mapping, path, problems);
     return array;
   } catch (error) {
@@ -122,11 +107,9 @@ function warn({ warnings }: Mapping, path: string, problems: readonly string[]):
 
 /** The format as people say it. */
 function formatName(groups: readonly NetcdfGroup[]): string {
-  const isNetcdf =
-    groups[0]?.group.attributes.has("_NCProperties") === true ||
-    groups.some(({ group }) =>
-      [...group.datasets.values()].some(({ attributes }) => attributes.has("_Netcdf4Dimid")),
-    );
+  const hasIds = ({ group }: NetcdfGroup): boolean =>
+    [...group.datasets.values()].some(({ attributes }) => attributes.has("_Netcdf4Dimid"));
+  const isNetcdf = groups[0]?.group.attributes.has("_NCProperties") === true || groups.some(hasIds);
   return isNetcdf ? "NetCDF-4" : "HDF5";
 }
 
@@ -140,7 +123,7 @@ async function mapArray(file: FileBlocks, variable: NetcdfVariable, problems: st
   const dataType = parseDataType(type.dtype);
   // An unlimited dimension may be longer than the variable is.
   const shape = dims.map((dimension) => dimension?.length ?? 0);
-  const places = await mapLayout({ file, variable, type, shape });
+  const places = await mapLayout(file, variable, type, shape);
   const { hasAbsent, ...layout } = type.isText
     ? textLayout(places, shape, await textFill(file, dataset.fill))
     : places;
@@ -290,21 +273,16 @@ type MappedLayout = Pick<
   readonly hasAbsent: boolean;
 };
 
-/** A variable whose chunks are to be found. */
-interface LayoutInput {
-  readonly file: FileBlocks;
-  readonly variable: NetcdfVariable;
-  readonly type: MappedType;
-  /** Shape as served: at least that of the variable. */
-  readonly shape: readonly number[];
-}
-
-/** Maps the layout of a dataset. */
-async function mapLayout(input: LayoutInput): Promise<MappedLayout> {
-  const { variable, type, shape } = input;
+/** Maps the layout of a dataset. @param shape As served: at least that of the variable. */
+async function mapLayout(
+  file: FileBlocks,
+  variable: NetcdfVariable,
+  type: MappedType,
+  shape: readonly number[],
+): Promise<MappedLayout> {
   const { layout } = variable.dataset;
   if (layout.kind === "unsupported") throw unsupported(layout.reason);
-  if (layout.kind === "chunked") return await mapChunked(input, layout);
+  if (layout.kind === "chunked") return await mapChunked(file, variable, type, shape, layout);
   if (shape.join() !== variable.shape.join()) {
     const received = `${shape.join()}, and the data is not chunked`;
     throw unsupported(`expected dimensions of lengths ${variable.shape.join()}, received ${received}`);
@@ -321,13 +299,16 @@ async function mapLayout(input: LayoutInput): Promise<MappedLayout> {
   }
   if (layout.address === null) return { ...items, chunkShape, chunks: NO_CHUNKS, hasAbsent: true };
   checkLength(byteLength, layout.byteLength);
-  checkLength(layout.address + byteLength, input.file.byteLength);
+  checkLength(layout.address + byteLength, file.byteLength);
   const placed = { begin: layout.address, shape, itemSize: type.storedSize };
   return { ...items, ...placeItems(placed, true), hasAbsent: false };
 }
 
 async function mapChunked(
-  { file, variable, type, shape }: LayoutInput,
+  file: FileBlocks,
+  variable: NetcdfVariable,
+  type: MappedType,
+  shape: readonly number[],
   layout: Hdf5ChunkedLayout,
 ): Promise<MappedLayout> {
   const { dataset } = variable;

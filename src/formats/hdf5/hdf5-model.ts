@@ -56,8 +56,6 @@ export interface Hdf5ChunkedLayout {
   readonly address: number | null;
   /** Offset in the file that addresses inside the index count from: the superblock's base address. */
   readonly baseAddress: number;
-  /** True if chunks at the edge of the array are stored without filters ("don't filter partial edge chunks"). */
-  readonly edgesAreUnfiltered: boolean;
   readonly index: Hdf5ChunkIndex;
 }
 

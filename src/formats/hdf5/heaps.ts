@@ -34,7 +34,6 @@ export class FractalHeap {
     private readonly header: HeapHeader,
   ) {}
 
-  /** @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed` */
   static async open(input: Hdf5Input, address: number): Promise<FractalHeap> {
     const cursor = await input.read(address, HEAP_HEADER_BYTES, "fractal heap");
     return new FractalHeap(input, address, parseHeapHeader(cursor));
@@ -43,7 +42,6 @@ export class FractalHeap {
   /**
    * Reads an object.
    * @param id Its id in the heap.
-   * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
    */
   async read(id: ByteCursor): Promise<Uint8Array> {
     const { header } = this;
@@ -230,7 +228,6 @@ export class GlobalHeap {
 
   constructor(readonly input: Hdf5Input) {}
 
-  /** @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed` */
   async load(address: number): Promise<LoadedCollection> {
     const kept = this.kept.get(String(address));
     if (kept !== undefined) return kept;

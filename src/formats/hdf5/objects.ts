@@ -147,10 +147,7 @@ interface OpenHeader {
   readonly continuations: { readonly address: number; readonly byteLength: number }[];
 }
 
-/**
- * Reads the messages of an object, without empty ones and continuations.
- * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
- */
+/** Reads the messages of an object, without empty ones and continuations. */
 export async function readObjectHeader(input: Hdf5Input, address: number): Promise<HeaderMessage[]> {
   const structure = "object header";
   const prefixBytes = Math.min(PREFIX_BYTES, Math.max(input.bytesFrom(address), 1));
@@ -283,10 +280,7 @@ class SharedMessages {
 
   constructor(private readonly input: Hdf5Input) {}
 
-  /**
-   * Reads the messages of an object. Shared ones are replaced by those that they lead to, except datatypes.
-   * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
-   */
+  /** Reads the messages of an object. Shared ones are replaced by those that they lead to, except datatypes. */
   async readObject(address: number): Promise<readonly HeaderMessage[]> {
     const messages = await readObjectHeader(this.input, address);
     for (const [i, message] of messages.entries()) {
@@ -299,7 +293,7 @@ class SharedMessages {
     return messages;
   }
 
-  /** Returns the content of a message, and follows it to where it is. @throws as {@link readObject} */
+  /** Returns the content of a message, and follows it to where it is. */
   resolve(message: HeaderMessage, structure: string): ByteCursor | Promise<ByteCursor> {
     const cursor = cursorOf(message, structure);
     return message.isShared ? this.follow(parsePlace(cursor), message.type, structure) : cursor;
@@ -313,7 +307,7 @@ class SharedMessages {
     );
   }
 
-  /** Returns the type of a datatype message. A committed datatype is parsed once. @throws as {@link readObject} */
+  /** Returns the type of a datatype message. A committed datatype is parsed once. */
   datatype(cursor: ByteCursor, isShared: boolean): Hdf5Type | Promise<Hdf5Type> {
     if (!isShared) return parseDatatype(cursor);
     const address = parsePlace(cursor);
@@ -351,10 +345,6 @@ function parsePlace(cursor: ByteCursor): number {
   throw unsupportedFile(`${cursor.structure}: it is in a heap of shared messages, which is not read`);
 }
 
-/** Bounds for the values of all attributes of a file. Several attributes may have the same bytes, so a small file could have many. */
-const MAX_ATTRIBUTE_ITEMS = 8_000_000;
-const MAX_ATTRIBUTE_BYTES = 128 * 1024 * 1024;
-
 /** Maximum number of warnings about attributes. */
 const MAX_WARNINGS = 100;
 
@@ -363,26 +353,12 @@ export class ObjectReader {
   readonly shared: SharedMessages;
   readonly heap: GlobalHeap;
   readonly warnings: string[] = [];
-  private itemsLeft = MAX_ATTRIBUTE_ITEMS;
-  private bytesLeft = MAX_ATTRIBUTE_BYTES;
+  /** What the values of all attributes may still become. Several attributes may have the same bytes, so a small file could have many. */
+  readonly budget = { items: 8_000_000, bytes: 128 * 1024 * 1024 };
 
   constructor(readonly input: Hdf5Input) {
     this.shared = new SharedMessages(input);
     this.heap = new GlobalHeap(input);
-  }
-
-  /** Counts values of attributes. */
-  spend(items: number, bytes: number): void {
-    this.itemsLeft -= items;
-    this.bytesLeft -= bytes;
-  }
-
-  /** @throws ZpublishError `unsupported` if the file's attributes had too many values already */
-  checkBudget(): void {
-    if (this.itemsLeft > 0 && this.bytesLeft > 0) return;
-    throw unsupportedFile(
-      `expected at most ${MAX_ATTRIBUTE_ITEMS} items and ${MAX_ATTRIBUTE_BYTES} bytes in all attributes, received more`,
-    );
   }
 
   /** Adds a warning about the file, unless it has many already. */

@@ -71,10 +71,7 @@ export async function openHeap(file: FileBlocks): Promise<GlobalHeap> {
   return new GlobalHeap(new Hdf5Input(file, baseAddress));
 }
 
-/**
- * Reads the strings that references lead to; null references are empty strings.
- * @throws ZpublishError `invalid-metadata`, `unsupported`, `source-unreadable`, `source-changed`
- */
+/** Reads the strings that references lead to; null references are empty strings. */
 export async function readHeapTexts(heap: GlobalHeap, references: Uint8Array): Promise<string[]> {
   const items = Math.floor(references.length / REFERENCE_BYTES);
   const texts = await readHeapItems(heap, TEXT_TYPE, references, items, { items, bytes: MAX_CHUNK_BYTES });

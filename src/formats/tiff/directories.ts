@@ -134,7 +134,7 @@ export async function readList(
   isLittleEndian: boolean,
 ): Promise<Float64Array> {
   if (count < expected || ![3, 4, 13, 16, 18].includes(type)) {
-    throw invalid(
+    throw invalidTiff(
       `expected a list of ${expected} offsets or lengths, received ${count} of field type ${type}`,
     );
   }
@@ -214,7 +214,7 @@ export async function readDirectories(file: FileBlocks): Promise<TiffImages> {
       return undefined;
     }
     if (seen.size === MAX_DIRECTORIES) {
-      throw unsupported(`expected at most ${MAX_DIRECTORIES} images, received more`);
+      throw unsupportedTiff(`expected at most ${MAX_DIRECTORIES} images, received more`);
     }
     seen.add(offset);
     const found = await readDirectory(file, layout, offset, budget);
@@ -240,7 +240,7 @@ async function readHeader(file: FileBlocks): Promise<{ layout: TiffLayout; first
     return { layout: { isLittleEndian, isBig: false }, first: head.getUint32(4, isLittleEndian) };
   }
   if (version !== 43 || head.byteLength < 16 || head.getUint16(4, isLittleEndian) !== 8) {
-    throw invalid("expected a header of TIFF or BigTIFF");
+    throw invalidTiff("expected a header of TIFF or BigTIFF");
   }
   return { layout: { isLittleEndian, isBig: true }, first: long8(head, 8, isLittleEndian) };
 }
@@ -254,11 +254,12 @@ async function readDirectory(
 ): Promise<{ directory: TiffDirectory; next: number }> {
   const { isLittleEndian, isBig } = layout;
   const [countBytes, entryBytes, linkBytes] = isBig ? [8, 20, 8] : [2, 12, 4];
-  if (!Number.isSafeInteger(offset)) throw invalid(`expected the offset of a directory, received ${offset}`);
+  if (!Number.isSafeInteger(offset))
+    throw invalidTiff(`expected the offset of a directory, received ${offset}`);
   const head = viewOf(await file.read(offset, countBytes));
   const count = isBig ? long8(head, 0, isLittleEndian) : head.getUint16(0, isLittleEndian);
   if (count > MAX_TAGS)
-    throw invalid(`expected at most ${MAX_TAGS} tags in the directory at ${offset}, received ${count}`);
+    throw invalidTiff(`expected at most ${MAX_TAGS} tags in the directory at ${offset}, received ${count}`);
   const start = offset + countBytes;
   const view = viewOf(await file.read(start, count * entryBytes + linkBytes));
   const numbers = new Map<number, readonly number[]>();
@@ -272,14 +273,14 @@ async function readDirectory(
     if (place === undefined) continue;
     if (LISTS.has(tag)) {
       budget.lists -= place.count * TYPES[place.type]![0];
-      if (budget.lists < 0) throw invalid("lists of tiles or strips overlap");
+      if (budget.lists < 0) throw invalidTiff("lists of tiles or strips overlap");
       lists.set(tag, place);
       continue;
     }
     const isText = TEXTS.has(tag);
     budget.values -= place.count * (isText ? 1 : 8);
     if (budget.values < 0) {
-      throw unsupported(`tags have more than ${MAX_VALUE_BYTES} bytes`);
+      throw unsupportedTiff(`tags have more than ${MAX_VALUE_BYTES} bytes`);
     }
     if (isText) texts.set(tag, await readTagText(file, place));
     else numbers.set(tag, await readTagNumbers(file, place, isLittleEndian));
@@ -310,11 +311,11 @@ function viewOf(bytes: Uint8Array): DataView {
 }
 
 /** Creates an error about a file that is damaged. */
-export function invalid(message: string): ZpublishError {
+export function invalidTiff(message: string): ZpublishError {
   return new ZpublishError("invalid-metadata", message);
 }
 
 /** Creates an error about a file whose values are not served. */
-export function unsupported(message: string): ZpublishError {
+export function unsupportedTiff(message: string): ZpublishError {
   return new ZpublishError("unsupported", message);
 }

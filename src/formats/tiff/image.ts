@@ -9,7 +9,7 @@ import {
   type StridedChunks,
   stridedChunks,
 } from "../file-index.js";
-import { invalid, numberOf, readList, TAG, type TiffDirectory, unsupported } from "./directories.js";
+import { invalidTiff, numberOf, readList, TAG, type TiffDirectory, unsupportedTiff } from "./directories.js";
 
 /** Layout of an image's samples: what its chunks are, and how they are compressed. */
 export interface TiffImage {
@@ -97,7 +97,8 @@ export function imageOf(directory: TiffDirectory): TiffImage {
   const isInterleaved = bands > 1 && numberOf(directory, TAG.planarConfiguration, 1) !== 2;
   const isTiled = directory.numbers.has(TAG.tileWidth);
   const rows = numberOf(directory, TAG.rowsPerStrip, height);
-  if (!isTiled && !(Number.isInteger(rows) && rows >= 1)) throw unsupported(`its strips have ${rows} rows`);
+  if (!isTiled && !(Number.isInteger(rows) && rows >= 1))
+    throw unsupportedTiff(`its strips have ${rows} rows`);
   const chunkWidth = isTiled ? lengthOf(directory, TAG.tileWidth, "width of a tile") : width;
   const chunkHeight = isTiled
     ? lengthOf(directory, TAG.tileLength, "height of a tile")
@@ -128,25 +129,25 @@ export function imageOf(directory: TiffDirectory): TiffImage {
 function bandsOf(directory: TiffDirectory): number {
   const bands = numberOf(directory, TAG.samplesPerPixel, 1);
   if (Number.isInteger(bands) && bands >= 1 && bands <= MAX_BANDS) return bands;
-  throw unsupported(`expected 1 to ${MAX_BANDS} samples per pixel, received ${bands}`);
+  throw unsupportedTiff(`expected 1 to ${MAX_BANDS} samples per pixel, received ${bands}`);
 }
 
 function lengthOf(directory: TiffDirectory, tag: number, what: string): number {
   const length = numberOf(directory, tag, 0);
   if (Number.isInteger(length) && length >= 1 && length <= MAX_LENGTH) return length;
-  throw invalid(`expected a ${what} of 1 to ${MAX_LENGTH} pixels, received ${length}`);
+  throw invalidTiff(`expected a ${what} of 1 to ${MAX_LENGTH} pixels, received ${length}`);
 }
 
 /** Returns kind and bits of all samples. */
 function sampleOf(directory: TiffDirectory, bands: number): { kind: TiffImage["kind"]; bits: number } {
   const bits = sameOf(directory, TAG.bitsPerSample, 1, bands, "bits");
   const format = sameOf(directory, TAG.sampleFormat, 1, bands, "sample formats");
-  if (format === 5) throw unsupported("its samples are complex integers");
+  if (format === 5) throw unsupportedTiff("its samples are complex integers");
   const kind = KINDS[format as keyof typeof KINDS];
-  if (kind === undefined) throw unsupported(`its sample format is ${format}`);
+  if (kind === undefined) throw unsupportedTiff(`its sample format is ${format}`);
   if (!(BITS[kind] as readonly number[]).includes(bits)) {
     const name = { u: "unsigned integers", i: "integers", f: "floats", c: "complex numbers" }[kind];
-    throw unsupported(`its samples are ${bits}-bit ${name}`);
+    throw unsupportedTiff(`its samples are ${bits}-bit ${name}`);
   }
   return { kind, bits };
 }
@@ -162,7 +163,7 @@ function sameOf(
   const values = (numbers.get(tag) ?? []).slice(0, bands);
   const first = values[0] ?? fallback;
   if (values.some((value) => value !== first)) {
-    throw unsupported(`its samples differ in ${what}: ${[...new Set(values)].slice(0, 8).join(", ")}`);
+    throw unsupportedTiff(`its samples differ in ${what}: ${[...new Set(values)].slice(0, 8).join(", ")}`);
   }
   return first;
 }
@@ -172,29 +173,31 @@ function assertReadable(directory: TiffDirectory, compression: number): void {
     DEFLATE.has(compression) || (Object.values(COMPRESSION) as readonly number[]).includes(compression);
   if (!isRead) {
     const name = REFUSED_COMPRESSIONS[compression];
-    throw unsupported(
+    throw unsupportedTiff(
       name === undefined ? `its compression ${compression} is unknown` : `it is compressed with ${name}`,
     );
   }
   const colours = numberOf(directory, TAG.photometric, 1);
   const photometric = REFUSED_PHOTOMETRICS[colours];
   const isJpegYcbcr = colours === YCBCR && compression === COMPRESSION.jpeg;
-  if (photometric !== undefined && !isJpegYcbcr) throw unsupported(`its colours are ${photometric}`);
+  if (photometric !== undefined && !isJpegYcbcr) throw unsupportedTiff(`its colours are ${photometric}`);
   if (numberOf(directory, TAG.fillOrder, 1) !== 1)
-    throw unsupported("its bits are in reversed order (FillOrder 2)");
+    throw unsupportedTiff("its bits are in reversed order (FillOrder 2)");
 }
 
 /** @param samples Type of the samples: `u8`. @param components Samples of a pixel in a stream. */
 function jpegOf(directory: TiffDirectory, samples: string, components: number): TiffImage["jpeg"] {
-  if (!hasJpeg()) throw unsupported(`it is compressed with JPEG, and ${JPEG_PACKAGE} is not installed`);
+  if (!hasJpeg()) throw unsupportedTiff(`it is compressed with JPEG, and ${JPEG_PACKAGE} is not installed`);
   if (samples !== "u8")
-    throw unsupported("it is compressed with JPEG of other samples than 8-bit unsigned integers");
+    throw unsupportedTiff("it is compressed with JPEG of other samples than 8-bit unsigned integers");
   const isYcbcr = numberOf(directory, TAG.photometric, 1) === YCBCR;
   if ((components !== 1 && components !== 3) || (isYcbcr && components !== 3)) {
-    throw unsupported(`it is compressed with JPEG of ${components} components${isYcbcr ? " of YCbCr" : ""}`);
+    throw unsupportedTiff(
+      `it is compressed with JPEG of ${components} components${isYcbcr ? " of YCbCr" : ""}`,
+    );
   }
   const tables = directory.numbers.get(TAG.jpegTables) ?? [];
-  if (tables.length > MAX_TABLE_BYTES) throw unsupported(`its JPEG tables have ${tables.length} bytes`);
+  if (tables.length > MAX_TABLE_BYTES) throw unsupportedTiff(`its JPEG tables have ${tables.length} bytes`);
   return { tables: Uint8Array.from(tables), isYcbcr };
 }
 
@@ -206,7 +209,7 @@ function predictorOf(directory: TiffDirectory, compression: number, kind: TiffIm
   if (!hasPredictors || predictor === 1) return 1;
   if (predictor === 2 && kind !== "c") return 2;
   if (predictor === 3 && kind === "f") return 3;
-  throw unsupported(`predictor ${predictor} is not read for its samples`);
+  throw unsupportedTiff(`predictor ${predictor} is not read for its samples`);
 }
 
 /** Most strips that are put together in a chunk. */
@@ -350,10 +353,10 @@ async function readChunkTable(
   const hasTiles = image.isTiled && lists.has(TAG.tileOffsets);
   const places = lists.get(hasTiles ? TAG.tileOffsets : TAG.stripOffsets);
   const lengths = lists.get(hasTiles ? TAG.tileByteCounts : TAG.stripByteCounts);
-  if (places === undefined) throw invalid("expected offsets of tiles or strips, received none");
+  if (places === undefined) throw invalidTiff("expected offsets of tiles or strips, received none");
   // Old files without compression have no lengths.
   if (lengths === undefined && image.compression !== COMPRESSION.none)
-    throw invalid("expected lengths of tiles or strips, received none");
+    throw invalidTiff("expected lengths of tiles or strips, received none");
   const { isLittleEndian } = directory;
   const count = grid.planes * grid.rows * grid.columns;
   const offsets = await readList(file, places, count, isLittleEndian);
@@ -381,10 +384,10 @@ function* tableSteps(
     const plain = image.compression === COMPRESSION.none ? plainLength(image, grid, index) : undefined;
     const byteLength = plain ?? stored;
     if (byteLength > stored) {
-      throw unsupported(`expected ${byteLength} bytes in tile or strip ${index}, received ${stored}`);
+      throw unsupportedTiff(`expected ${byteLength} bytes in tile or strip ${index}, received ${stored}`);
     }
     if (offset + byteLength > file.byteLength) {
-      throw invalid(
+      throw invalidTiff(
         `expected a file that ends behind tile or strip ${index}, at ${offset + byteLength}, received ${file.byteLength} bytes`,
       );
     }
@@ -406,5 +409,7 @@ function plainLength(image: TiffImage, { rows, columns }: ChunkCounts, index: nu
 /** Asserts that a chunk can be handled at once. @throws ZpublishError `unsupported` */
 function assertChunkLength(byteLength: number): void {
   if (byteLength <= MAX_CHUNK_BYTES) return;
-  throw unsupported(`expected tiles or strips of at most ${MAX_CHUNK_BYTES} bytes, received ${byteLength}`);
+  throw unsupportedTiff(
+    `expected tiles or strips of at most ${MAX_CHUNK_BYTES} bytes, received ${byteLength}`,
+  );
 }

@@ -11,7 +11,7 @@ import {
   TAG,
   type TiffDirectory,
   type TiffImages,
-  unsupported,
+  unsupportedTiff,
 } from "./directories.js";
 import { imageOf, readImageChunks } from "./image.js";
 import { bandAttributes, nodataOf } from "./metadata.js";
@@ -57,14 +57,14 @@ async function readIndex(file: FileBlocks): Promise<FileIndex> {
     0,
   );
   if (bands > MAX_ALL_BANDS) {
-    throw unsupported(`expected at most ${MAX_ALL_BANDS} bands, received ${bands}`);
+    throw unsupportedTiff(`expected at most ${MAX_ALL_BANDS} bands, received ${bands}`);
   }
   const pages = pagesOf(images);
   const making: Making = { groups: [], refused: [], warnings: [...images.warnings] };
   for (const page of pages) await addPage(file, page, making);
   const { groups, refused, warnings } = making;
   if (groups.every(({ arrays }) => arrays.length === 0)) {
-    throw unsupported(refused[0]?.reason ?? "it has no image");
+    throw unsupportedTiff(refused[0]?.reason ?? "it has no image");
   }
   groups.sort((a, b) => comparePaths(a.path, b.path));
   const isGeo = pages.some(({ image }) => image.numbers.has(TAG.geoKeyDirectory));

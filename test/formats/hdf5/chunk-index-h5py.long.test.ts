@@ -12,6 +12,10 @@ t.test("chunks of every kind of index have the values that h5py reads", { skip }
   const kinds = new Map<string, number>();
   for (const dataset of datasets) {
     const bytes = bytesOf(`${dataset.name}.h5`);
+    if (dataset.name.startsWith("edges-")) {
+      await t.rejects(readOnlyIndex(bytes), /chunks at the edge of the array are stored without filters/);
+      continue;
+    }
     const { kind, chunks } = await readOnlyIndex(bytes);
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
     const expected = bytesOf(`${dataset.name}.bin`);

@@ -137,7 +137,6 @@ const LAYOUT: Hdf5ChunkedLayout = {
   itemSize: 4,
   address: 1000,
   baseAddress: 0,
-  edgesAreUnfiltered: false,
   index: { kind: "implicit" },
 };
 
@@ -160,17 +159,6 @@ t.test("a single chunk and implicit ones need no index", async (t) => {
     offsets: Float64Array.of(1000),
     byteLengths: Uint32Array.of(16),
   });
-});
-
-t.test("chunks at the edge may be stored without filters", async (t) => {
-  const file = memoryBlocks(new Uint8Array(2000));
-  const layout = {
-    ...LAYOUT,
-    edgesAreUnfiltered: true,
-    index: { kind: "single", byteLength: 16, filterMask: 0 },
-  } as const;
-  t.same((await readChunkIndex(file, layout, [2, 1], [2, 2], 2)).filterMasks, Uint32Array.of(3));
-  t.equal((await readChunkIndex(file, layout, [2, 2], [2, 2], 2)).filterMasks, undefined);
 });
 
 t.test("what was never written has no chunks, however large its shape", async (t) => {

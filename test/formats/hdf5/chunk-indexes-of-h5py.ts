@@ -51,7 +51,7 @@ export async function readOnlyIndex(
   const file = memoryBlocks(bytes, isCold);
   const dataset = (await readHdf5(file)).root.datasets.get("data");
   if (dataset?.layout.kind !== "chunked" || dataset.shape === null)
-    throw new Error("expected a chunked dataset");
+    throw new Error(`expected a chunked dataset, received ${JSON.stringify(dataset?.layout)}`);
   const { layout, shape, maxShape, filters } = dataset;
   const chunks = await readChunkIndex(file, layout, shape, maxShape, filters.length);
   return { kind: layout.index.kind, chunks };

@@ -1,11 +1,11 @@
 import t from "tap";
 import { readHeapItems } from "../../../src/formats/hdf5/attributes.js";
 import { ByteCursor, Hdf5Input } from "../../../src/formats/hdf5/bytes.js";
-import { innerShapeOf, mapType, parseDatatype } from "../../../src/formats/hdf5/datatypes.js";
+import { mapType, parseDatatype } from "../../../src/formats/hdf5/datatypes.js";
 import type { Hdf5Type } from "../../../src/formats/hdf5/hdf5-model.js";
 import { GlobalHeap } from "../../../src/formats/hdf5/heaps.js";
 import { memoryBlocks } from "./memory-blocks.js";
-import { FLOAT32, FLOAT64, INT32, TEXT } from "./model.js";
+import { FLOAT64, INT32, TEXT } from "./model.js";
 
 const FLOAT_32 = [0x11, 0x20, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0];
 const INT_16 = [0x10, 0x08, 0, 0, 2, 0, 0, 0, 0, 0, 16, 0];
@@ -21,17 +21,6 @@ t.test("bit fields are integers without a sign", async (t) => {
   const common = { kind: "integer", size: 2, isSigned: false, precision: 16, bitOffset: 0 };
   t.same(parse(INT_16.with(0, 0x14)), { ...common, byteOrder: "<" });
   t.same(parse(INT_16.with(0, 0x14).with(1, 1)), { ...common, byteOrder: ">" });
-});
-
-t.test("fields of the oldest compounds may be arrays", async (t) => {
-  const field = [0x78, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-  const lengths = [2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-  const base = { kind: "integer", size: 2, isSigned: true, byteOrder: "<", precision: 16, bitOffset: 0 };
-  t.same(parse([0x16, 1, 0, 0, 12, 0, 0, 0, ...field, ...lengths, ...INT_16]), {
-    kind: "compound",
-    size: 12,
-    fields: [{ name: "x", offset: 0, type: { kind: "array", size: 12, base, shape: [2, 3] } }],
-  });
 });
 
 t.test("floats that are not IEEE 754 are described", async (t) => {
@@ -65,15 +54,6 @@ function compound(size: number, ...fields: readonly (readonly [string, number, H
   return { kind: "compound", size, fields: fields.map(([name, offset, type]) => ({ name, offset, type })) };
 }
 
-t.test("numbers, strings and bytes have their numpy types", async (t) => {
-  t.equal(mapType({ ...INT32, byteOrder: ">" } as Hdf5Type).dtype, ">i4");
-  t.equal(mapType(BYTE).dtype, "|i1");
-  t.equal(mapType({ ...FLOAT32, size: 2 } as Hdf5Type).dtype, "<f2");
-  t.match(mapType(TEXT), { dtype: "|O", isText: true, storedSize: 16 });
-  t.equal(mapType({ kind: "opaque", size: 3, tag: "any" }).dtype, "|V3");
-  t.equal(mapType({ kind: "opaque", size: 8, tag: "NUMPY:<M8[s]" }).dtype, "<M8[s]");
-});
-
 t.test("strings that are not padded as numpy's go through a codec", async (t) => {
   const string = (size: number, padding: "null-padded" | "null-terminated" | "space-padded") =>
     mapType({ kind: "string", size, padding, charset: "ascii" });
@@ -88,22 +68,6 @@ t.test("complex numbers are those of h5py; those of HDF5 2.0 are refused by name
   const native = parse([0x5b, 1, 0, 0, 8, 0, 0, 0, ...FLOAT_32]);
   t.throws(() => mapType(native), { code: "unsupported", message: /complex numbers of HDF5 2.0/ });
 });
-
-t.test(
-  "enumerations are integers with the names of their values, h5py's truth values are bool",
-  async (t) => {
-    const members = (names: readonly string[]) => names.map((name, i) => ({ name, value: BigInt(i) }));
-    const clouds = mapType({
-      kind: "enum",
-      size: 1,
-      base: BYTE,
-      members: members(["clear", "cumulo nimbus"]),
-    });
-    t.match(clouds, { dtype: "|i1", flags: { flag_values: [0, 1], flag_meanings: "clear cumulo_nimbus" } });
-    const truth = mapType({ kind: "enum", size: 1, base: BYTE, members: members(["FALSE", "TRUE"]) });
-    t.match(truth, { dtype: "|b1", flags: {} });
-  },
-);
 
 t.test("compounds without padding pass, padding is taken out", async (t) => {
   t.same(mapType(compound(12, ["a", 0, INT32], ["b", 4, FLOAT64])).codecs, []);
@@ -172,12 +136,6 @@ t.test("numbers of compounds become little-endian, which xarray can read", async
   );
 });
 
-t.test("an array type adds axes", async (t) => {
-  const type: Hdf5Type = { kind: "array", size: 24, base: INT32, shape: [2, 3] };
-  t.same(innerShapeOf(type), [2, 3]);
-  t.match(mapType(type), { dtype: "<i4", storedSize: 4 });
-});
-
 t.test("what Zarr has no type for is refused by name", async (t) => {
   const refuse = (type: Hdf5Type, message: RegExp) =>
     t.throws(() => mapType(type), { code: "unsupported", message });
@@ -196,14 +154,6 @@ t.test("what Zarr has no type for is refused by name", async (t) => {
 });
 
 const VLEN_TEXT: Hdf5Type = { kind: "vlen-string", size: 16, charset: "utf-8" };
-const UINT8: Hdf5Type = {
-  kind: "integer",
-  size: 1,
-  isSigned: false,
-  byteOrder: "<",
-  precision: 8,
-  bitOffset: 0,
-};
 const BUDGET = { items: 100, bytes: 1000 };
 
 /** A heap whose only collection, at address 64, has one object: 32 bytes. */
@@ -232,7 +182,7 @@ t.test("strings of variable length come from the heap, empty ones from nowhere",
 });
 
 t.test("lists of lists are found level by level", async (t) => {
-  const lists: Hdf5Type = { kind: "vlen", size: 16, base: { kind: "vlen", size: 16, base: UINT8 } };
+  const lists: Hdf5Type = { kind: "vlen", size: 16, base: { kind: "vlen", size: 16, base: BYTE } };
   const items = await readHeapItems(heapOf(vlenItem(3)), lists, vlenItem(1), 1, { ...BUDGET });
   t.same(items, [[[3, 0, 0]]]);
 });
@@ -253,14 +203,14 @@ t.test("what one object is repeated to is bounded", async (t) => {
   await t.rejects(async () => readHeapItems(heap, VLEN_TEXT, bytes, 40, { ...BUDGET }), {
     code: "unsupported",
   });
-  const list: Hdf5Type = { kind: "vlen", size: 16, base: UINT8 };
+  const list: Hdf5Type = { kind: "vlen", size: 16, base: BYTE };
   await t.rejects(async () => readHeapItems(heap, list, bytes, 4, { items: 100, bytes: 1000 }), {
     code: "unsupported",
   });
 });
 
 t.test("integers of some bits keep their sign", async (t) => {
-  const type: Hdf5Type = { ...UINT8, size: 2, isSigned: true, precision: 12, bitOffset: 3 };
+  const type: Hdf5Type = { ...BYTE, size: 2, isSigned: true, precision: 12, bitOffset: 3 };
   const stored = [-1, -2048, 2047].map((value) => (value << 3) & 0x7fff);
   const bytes = Buffer.from(Uint16Array.from(stored).buffer);
   t.same(await readHeapItems(heapOf(Buffer.of()), type, bytes, 3, { ...BUDGET }), [-1, -2048, 2047]);

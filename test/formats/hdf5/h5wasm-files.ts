@@ -47,7 +47,6 @@ export async function writeWithH5wasm(
       itemSize: 4,
       address,
       baseAddress: 0,
-      edgesAreUnfiltered: false,
       index,
     },
   };
