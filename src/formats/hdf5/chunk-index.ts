@@ -130,25 +130,15 @@ const CHECKSUM_BYTES = 4;
 const ADDRESS_BYTES = 8;
 const MASK_BYTES = 4;
 
-/** Reader of the entries that fixed arrays, extensible arrays and B-trees of version 2 have for chunks. */
-interface ChunkEntries {
-  /** Bytes of an entry. */
-  readonly byteLength: number;
-  /** Reads an entry, and adds its chunk unless its address is undefined. */
-  add(cursor: ByteCursor, coords: ArrayLike<number>): void;
-}
+type ChunkEntries = ReturnType<typeof createChunkEntries>;
 
 /**
- * Creates a reader of entries.
+ * Creates the reader of the entries that fixed arrays, extensible arrays and B-trees of version 2 have for chunks.
  * @param isFiltered Whether entries have a length and a filter mask, as the header of the index says.
  * @param byteLength Bytes of an entry without what follows the mask. The width of lengths results from it: it depends on the
  * version of the layout (HDF5 File Format Specification, VII.B and VII.C).
  */
-function createChunkEntries(
-  { chunks, geometry }: IndexWalk,
-  isFiltered: boolean,
-  byteLength: number,
-): ChunkEntries {
+function createChunkEntries({ chunks, geometry }: IndexWalk, isFiltered: boolean, byteLength: number) {
   const { chunkByteLength, filterCount } = geometry;
   const expected = `entries of ${filterCount > 0 ? "filtered" : "unfiltered"} chunks`;
   checkIndex(isFiltered === filterCount > 0, expected, "the other kind");
@@ -157,7 +147,8 @@ function createChunkEntries(
   checkIndex(isSane, `entries of ${isFiltered ? "13 to 20" : "8"} bytes`, byteLength);
   return {
     byteLength,
-    add(cursor, coords) {
+    /** Reads an entry, and adds its chunk unless its address is undefined. */
+    add(cursor: ByteCursor, coords: ArrayLike<number>): void {
       const address = cursor.optional();
       if (!isFiltered) {
         if (address !== null) chunks.add(coords, address, chunkByteLength, 0);
@@ -167,25 +158,19 @@ function createChunkEntries(
   };
 }
 
-/** A fixed or extensible array: an entry for each slot, in the order of the maximum shape. */
-interface SlotArray {
-  readonly input: Hdf5Input;
-  readonly usedSlots: number;
-  /** Bytes of an entry. */
-  readonly entryBytes: number;
-  /** Slots of a page. */
-  readonly pageSlots: number;
-  /** Reads the entries of slots. The cursor is at the first. */
-  addSlots(cursor: ByteCursor, from: number, count: number): void;
-}
+type SlotArray = ReturnType<typeof createSlotArray>;
 
-/** @param firstAxis Axis that varies slowest. */
+/**
+ * Creates a fixed or extensible array: an entry for each slot, in the order of the maximum shape.
+ * @param pageSlots Slots of a page.
+ * @param firstAxis Axis that varies slowest.
+ */
 function createSlotArray(
   { input, geometry }: IndexWalk,
   entries: ChunkEntries,
   pageSlots: number,
   firstAxis: number,
-): SlotArray {
+) {
   const { usedSlots, locate } = createSlotOrder(geometry, firstAxis);
   const coords = new Float64Array(geometry.grid.length);
   return {
@@ -193,7 +178,8 @@ function createSlotArray(
     usedSlots,
     entryBytes: entries.byteLength,
     pageSlots,
-    addSlots(cursor, from, count) {
+    /** Reads the entries of slots. The cursor is at the first. */
+    addSlots(cursor: ByteCursor, from: number, count: number): void {
       const end = Math.min(from + count, usedSlots);
       for (let slot = from; slot < end; slot++) {
         if (locate(slot, coords)) entries.add(cursor, coords);
@@ -263,28 +249,6 @@ async function readFixedArray(walk: IndexWalk): Promise<void> {
 
 const EXTENSIBLE_HEADER_BYTES = 72;
 
-/** An extensible array, as its header describes it. */
-interface ExtensibleArray extends SlotArray {
-  /** Bits of the number of slots. */
-  readonly maxBits: number;
-  /** Slots whose entries are in the index block. */
-  readonly inlineSlots: number;
-  /** Slots of the smallest data block. */
-  readonly minSlots: number;
-  readonly minPointers: number;
-  readonly indexAddress: number;
-}
-
-/** Data blocks of equal size that follow each other. */
-interface DataBlocks {
-  readonly addresses: readonly (number | null)[];
-  /** Slot that the first block begins with. */
-  readonly firstSlot: number;
-  readonly blockSlots: number;
-  /** Tells if a page is written, counted over all of the blocks; undefined if blocks have no pages. */
-  readonly isWritten?: (page: number) => boolean;
-}
-
 /**
  * Reads an extensible array (VII.D). The first entries lie in the index block, the next ones in data blocks that it names, the rest
  * in data blocks that super blocks name. Data blocks of many entries consist of pages.
@@ -314,19 +278,22 @@ async function readExtensibleArray(walk: IndexWalk): Promise<void> {
     } else {
       checkIndex(blockSlots <= array.pageSlots, "data blocks without pages in the index block", "others");
       // HDF5 writes other numbers of slots into blocks that the index block names.
-      await readDataBlocks(array, { addresses: addressesAt(index, count), firstSlot, blockSlots }, false);
+      await readDataBlocks(array, addressesAt(index, count), firstSlot, blockSlots, false);
     }
     firstSlot += count * blockSlots;
   }
 }
 
+type ExtensibleArray = NonNullable<Awaited<ReturnType<typeof readExtensibleHeader>>>;
+
 /** Reads the header of an extensible array; undefined if nothing was written. */
-async function readExtensibleHeader(walk: IndexWalk): Promise<ExtensibleArray | undefined> {
+async function readExtensibleHeader(walk: IndexWalk) {
   const structure = "header of an extensible array";
   const header = await walk.input.readChecked(walk.address, EXTENSIBLE_HEADER_BYTES, "EAHD", structure);
   header.version(0, 0);
   const entries = createChunkEntries(walk, header.u8() === 1, header.u8());
   const maxBits = header.u8();
+  // Slots whose entries are in the index block.
   const inlineSlots = header.u8();
   const minSlots = header.u8();
   const minPointers = header.u8();
@@ -358,15 +325,21 @@ async function readSuperBlock(
   const block = await readNumberedBlock(array, address, ownBytes, "EASB", firstSlot);
   // One stream of bits over all data blocks, although each has whole bytes in the length of the bitmap.
   const bitmap = block.take(bitmapBytes);
-  const blocks = { addresses: addressesAt(block, count), firstSlot, blockSlots };
-  const isWritten = (page: number) => bitOf(bitmap, page);
-  await readDataBlocks(array, isPaged ? { ...blocks, isWritten } : blocks, true);
+  const isWritten = isPaged ? (page: number) => bitOf(bitmap, page) : undefined;
+  await readDataBlocks(array, addressesAt(block, count), firstSlot, blockSlots, true, isWritten);
 }
 
+/**
+ * Reads data blocks of equal size that follow each other.
+ * @param isWritten Tells if a page is written, counted over all of the blocks; undefined if blocks have no pages.
+ */
 async function readDataBlocks(
   array: ExtensibleArray,
-  { addresses, firstSlot, blockSlots, isWritten }: DataBlocks,
+  addresses: readonly (number | null)[],
+  firstSlot: number,
+  blockSlots: number,
   areNumbered: boolean,
+  isWritten?: (page: number) => boolean,
 ): Promise<void> {
   const { input, usedSlots, entryBytes, pageSlots } = array;
   const headBytes = BLOCK_PREFIX_BYTES + Math.ceil(array.maxBits / 8) + CHECKSUM_BYTES;
@@ -414,27 +387,22 @@ function addressesAt(cursor: ByteCursor, count: number): (number | null)[] {
   return Array.from({ length: count }, () => cursor.optional());
 }
 
-/** The order in which fixed and extensible arrays number the chunks of the maximum shape. */
-interface SlotOrder {
-  /** Number of slots up to the last one of the current shape; the rest belongs to no chunk. */
-  readonly usedSlots: number;
-  /** Returns the slot of a position in the grid. */
-  slotOf(coords: ArrayLike<number>): number;
-  /** Puts the position of a slot in the grid into `coords`. @returns False if it is outside of the current shape. */
-  locate(slot: number, coords: Float64Array): boolean;
-}
-
-/** Creates the order of slots of a grid that has chunks. @param firstAxis Axis that varies slowest; the others follow in their order. */
-function createSlotOrder({ grid, maxGrid }: ChunkGeometry, firstAxis: number): SlotOrder {
+/**
+ * Creates the order in which fixed and extensible arrays number the chunks of the maximum shape.
+ * @param firstAxis Axis that varies slowest; the others follow in their order.
+ */
+function createSlotOrder({ grid, maxGrid }: ChunkGeometry, firstAxis: number) {
   const axes = [firstAxis, ...grid.keys()].filter((axis, i) => i === 0 || axis !== firstAxis);
   const slotOf = (coords: ArrayLike<number>): number =>
     axes.reduce((slot, axis, i) => (i === 0 ? 0 : slot * maxGrid[axis]!) + coords[axis]!, 0);
   const usedSlots = slotOf(grid.map((length) => length - 1)) + 1;
   checkIndex(usedSlots <= Number.MAX_SAFE_INTEGER, "less than 2^53 slots", usedSlots);
   return {
+    /** Number of slots up to the last one of the current shape; the rest belongs to no chunk. */
     usedSlots,
     slotOf,
-    locate(slot, coords) {
+    /** Puts the position of a slot in the grid into `coords`. @returns False if it is outside of the current shape. */
+    locate(slot: number, coords: Float64Array): boolean {
       let rest = slot;
       for (let i = axes.length - 1; i > 0; i--) {
         const axis = axes[i]!;

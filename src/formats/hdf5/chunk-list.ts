@@ -10,25 +10,19 @@ export function checkIndex(isValid: boolean, expected: string, received: string 
 }
 
 /** Shape of the chunks of a dataset, and what can be said of all of them. */
-export interface ChunkGeometry {
-  readonly chunkShape: readonly number[];
-  /** Chunks per axis of the current shape. */
-  readonly grid: readonly number[];
-  /** Chunks per axis of the maximum shape; Infinity along axes without limit. */
-  readonly maxGrid: readonly number[];
-  /** Bytes of a chunk before it is filtered. */
-  readonly chunkByteLength: number;
-  /** Number of filters in the pipeline. */
-  readonly filterCount: number;
-}
+export type ChunkGeometry = ReturnType<typeof chunkGeometry>;
 
-/** Derives the geometry of a chunked dataset, whose layout message was checked when it was parsed. */
+/**
+ * Derives the geometry of a chunked dataset, whose layout message was checked when it was parsed.
+ * @returns `grid` has the chunks per axis of the current shape, `maxGrid` those of the maximum shape, Infinity along axes without limit;
+ * `chunkByteLength` counts before filters.
+ */
 export function chunkGeometry(
   { chunkShape, itemSize }: Hdf5ChunkedLayout,
   shape: readonly number[],
   maxShape: readonly (number | null)[],
   filterCount: number,
-): ChunkGeometry {
+) {
   const perAxis = (lengths: readonly (number | null)[]): number[] =>
     lengths.map((length, axis) => (length === null ? Infinity : Math.ceil(length / chunkShape[axis]!)));
   const grid = perAxis(shape);

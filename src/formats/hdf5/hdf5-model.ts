@@ -61,12 +61,8 @@ export interface Hdf5ChunkedLayout {
 
 /** The index of chunks, with what the layout message says of it (HDF5 File Format Specification, IV.A.2.i). */
 export type Hdf5ChunkIndex =
-  | { readonly kind: "b-tree-1" }
-  | { readonly kind: "single"; readonly byteLength: number | null; readonly filterMask: number }
-  | { readonly kind: "implicit" }
-  | { readonly kind: "fixed-array" }
-  | { readonly kind: "extensible-array" }
-  | { readonly kind: "b-tree-2" };
+  | { readonly kind: "b-tree-1" | "implicit" | "fixed-array" | "extensible-array" | "b-tree-2" }
+  | { readonly kind: "single"; readonly byteLength: number | null; readonly filterMask: number };
 
 /** A filter of a pipeline. */
 export interface Hdf5Filter {

@@ -203,16 +203,11 @@ function withoutEntities(text: string): string {
   );
 }
 
-/** A missing-value mark, in the type of an image. */
-interface Nodata {
-  /** As a `fill_value` of `.zarray`. */
-  readonly json: JsonValue;
-  /** One item. */
-  readonly item: Uint8Array;
-}
-
-/** Converts the text of GDAL_NODATA; undefined if it is no number, or none that the image's type has. */
-export function nodataOf(text: string, { kind, itemSize, isBigEndian }: TiffImage): Nodata | undefined {
+/**
+ * Converts the text of GDAL_NODATA to a `fill_value` of `.zarray`, and to an item in the type of an image; undefined if it is no
+ * number, or none that the type has.
+ */
+export function nodataOf(text: string, { kind, itemSize, isBigEndian }: TiffImage) {
   if (kind === "c") return undefined;
   const item = new Uint8Array(itemSize);
   const view = new DataView(item.buffer);

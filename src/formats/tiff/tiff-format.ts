@@ -1,5 +1,5 @@
 import { messageOf, ZpublishError } from "../../errors.js";
-import type { JsonObject, JsonValue } from "../../json/json-value.js";
+import type { JsonObject } from "../../json/json-value.js";
 import { pythonFloat, pythonFloatText } from "../../json/stringify-json.js";
 import { comparePaths, type Refusal } from "../../zarr/stored-tree.js";
 import type { FileBlocks, FileFormat } from "../file-format.js";
@@ -118,7 +118,10 @@ async function arraysOf(
   }
 }
 
-async function pageMetadata({ path, image }: TiffPage, { warnings }: Making): Promise<PageMetadata> {
+type PageMetadata = Awaited<ReturnType<typeof pageMetadata>>;
+
+/** Reads what an image and its overviews have in common. If it has control points, there are no coordinates, as in rioxarray. */
+async function pageMetadata({ path, image }: TiffPage, { warnings }: Making) {
   const keys = readGeoKeys(image);
   const rasterType = keys.get(GEO_KEY.rasterType);
   const isPoint = rasterType === 2;
@@ -208,33 +211,10 @@ function pixelsOf(directory: TiffDirectory): number {
 /** Name that xarray's engine `rasterio` gives to the values of an image. */
 const VARIABLE = "band_data";
 
-/** What an image and its overviews have in common. */
-interface PageMetadata {
-  readonly attrs: Readonly<Record<string, JsonValue>>;
-  /** Text of GDAL_NODATA. */
-  readonly nodata: string | undefined;
-  readonly transform: GeoTransform;
-  /** Control points in place of a transform. If there are any, there are no coordinates, as in rioxarray. */
-  readonly points: readonly ControlPoint[];
-  readonly crs: Readonly<Record<string, JsonValue>>;
-  readonly width: number;
-  readonly height: number;
-}
-
-/** Arrays of an image, sorted by name, and what is to be said about them. */
-interface ImageArrays {
-  readonly arrays: readonly FileArray[];
-  readonly width: number;
-  readonly height: number;
-  readonly warnings: readonly string[];
-}
+type ImageArrays = Awaited<ReturnType<typeof imageArrays>>;
 
 /** Makes the arrays of an image or of an overview as rioxarray has them: values, bands, coordinates and `spatial_ref`. */
-async function imageArrays(
-  file: FileBlocks,
-  directory: TiffDirectory,
-  page: PageMetadata,
-): Promise<ImageArrays> {
+async function imageArrays(file: FileBlocks, directory: TiffDirectory, page: PageMetadata) {
   const image = imageOf(directory);
   const { width, height, bands } = image;
   const { fields, hasAbsent } = await readImageChunks(file, directory, image);
@@ -258,17 +238,9 @@ async function imageArrays(
           `its type ${image.dtype} has no nodata value ${JSON.stringify(page.nodata.slice(0, 40))}, which is left out`,
         ]
       : [];
-  return {
-    arrays: [
-      bandNumbers(bands),
-      values,
-      spatialReference(page, transform),
-      ...(page.points.length === 0 ? coordinateArrays(width, height, transform) : []),
-    ],
-    width,
-    height,
-    warnings,
-  };
+  const coordinates = page.points.length === 0 ? coordinateArrays(width, height, transform) : [];
+  const arrays = [bandNumbers(bands), values, spatialReference(page, transform), ...coordinates];
+  return { arrays, width, height, warnings };
 }
 
 /** Attributes by which xarray finds `spatial_ref`, and makes it a coordinate. */
