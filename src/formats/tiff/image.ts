@@ -12,27 +12,7 @@ import {
 import { invalidTiff, numberOf, readList, TAG, type TiffDirectory, unsupportedTiff } from "./directories.js";
 
 /** Layout of an image's samples: what its chunks are, and how they are compressed. */
-export interface TiffImage {
-  readonly width: number;
-  readonly height: number;
-  readonly bands: number;
-  /** As in a v2 `.zarray`. */
-  readonly dtype: string;
-  readonly kind: "u" | "i" | "f" | "c";
-  readonly itemSize: number;
-  readonly isBigEndian: boolean;
-  /** True if a chunk has all bands, which lie pixel by pixel (planar configuration 1 of several bands). */
-  readonly isInterleaved: boolean;
-  readonly isTiled: boolean;
-  readonly chunkWidth: number;
-  /** Rows of a tile or strip, at most `height` if it is a strip. */
-  readonly chunkHeight: number;
-  readonly compression: number;
-  /** 1 for none. */
-  readonly predictor: number;
-  /** What the chunks of a JPEG image have in common; undefined if it is none. */
-  readonly jpeg: { readonly tables: Uint8Array; readonly isYcbcr: boolean } | undefined;
-}
+export type TiffImage = ReturnType<typeof imageOf>;
 
 /** Largest length of an image or tile along an axis. */
 const MAX_LENGTH = 2 ** 31 - 1;
@@ -76,6 +56,8 @@ const REFUSED_PHOTOMETRICS: Readonly<Record<number, string>> = {
   32845: "LogLuv",
 };
 
+type SampleKind = "u" | "i" | "f" | "c";
+
 const KINDS = { 1: "u", 2: "i", 3: "f", 4: "u", 6: "c" } as const;
 
 /** Bits of a sample that are served, by kind. */
@@ -85,11 +67,11 @@ const BITS = { u: [8, 16, 32, 64], i: [8, 16, 32, 64], f: [16, 32, 64], c: [64, 
  * Derives the layout of an image from its tags.
  * @throws ZpublishError `unsupported` with the reason alone, if its values are not served; `invalid-metadata`.
  */
-export function imageOf(directory: TiffDirectory): TiffImage {
+export function imageOf(directory: TiffDirectory) {
   const { isLittleEndian } = directory;
   const width = lengthOf(directory, TAG.imageWidth, "width");
   const height = lengthOf(directory, TAG.imageLength, "height");
-  const bands = bandsOf(directory);
+  const bands = lengthOf(directory, TAG.samplesPerPixel, "number of samples", 1, MAX_BANDS);
   const { kind, bits } = sampleOf(directory, bands);
   const compression = numberOf(directory, TAG.compression, COMPRESSION.none);
   assertReadable(directory, compression);
@@ -104,42 +86,44 @@ export function imageOf(directory: TiffDirectory): TiffImage {
     ? lengthOf(directory, TAG.tileLength, "height of a tile")
     : Math.min(rows, height);
   const order = itemSize === 1 ? "|" : isLittleEndian ? "<" : ">";
+  const isJpeg = compression === COMPRESSION.jpeg;
   return {
     width,
     height,
     bands,
+    /** As in a v2 `.zarray`. */
     dtype: `${order}${kind}${itemSize}`,
     kind,
     itemSize,
     isBigEndian: !isLittleEndian,
+    /** True if a chunk has all bands, which lie pixel by pixel (planar configuration 1 of several bands). */
     isInterleaved,
     isTiled,
     chunkWidth,
+    /** Rows of a tile or strip, at most `height` if it is a strip. */
     chunkHeight,
     compression,
+    /** 1 for none. */
     predictor: predictorOf(directory, compression, kind),
-    jpeg:
-      compression === COMPRESSION.jpeg
-        ? jpegOf(directory, `${kind}${bits}`, isInterleaved ? bands : 1)
-        : undefined,
+    /** What the chunks of a JPEG image have in common. */
+    jpeg: isJpeg ? jpegOf(directory, `${kind}${bits}`, isInterleaved ? bands : 1) : undefined,
   };
 }
 
-/** Returns the number of samples per pixel. @throws ZpublishError `unsupported` if it has none, or more than a short can say. */
-function bandsOf(directory: TiffDirectory): number {
-  const bands = numberOf(directory, TAG.samplesPerPixel, 1);
-  if (Number.isInteger(bands) && bands >= 1 && bands <= MAX_BANDS) return bands;
-  throw unsupportedTiff(`expected 1 to ${MAX_BANDS} samples per pixel, received ${bands}`);
-}
-
-function lengthOf(directory: TiffDirectory, tag: number, what: string): number {
-  const length = numberOf(directory, tag, 0);
-  if (Number.isInteger(length) && length >= 1 && length <= MAX_LENGTH) return length;
-  throw invalidTiff(`expected a ${what} of 1 to ${MAX_LENGTH} pixels, received ${length}`);
+function lengthOf(
+  directory: TiffDirectory,
+  tag: number,
+  what: string,
+  fallback = 0,
+  most = MAX_LENGTH,
+): number {
+  const length = numberOf(directory, tag, fallback);
+  if (Number.isInteger(length) && length >= 1 && length <= most) return length;
+  throw invalidTiff(`expected a ${what} of 1 to ${most}, received ${length}`);
 }
 
 /** Returns kind and bits of all samples. */
-function sampleOf(directory: TiffDirectory, bands: number): { kind: TiffImage["kind"]; bits: number } {
+function sampleOf(directory: TiffDirectory, bands: number): { kind: SampleKind; bits: number } {
   const bits = sameOf(directory, TAG.bitsPerSample, 1, bands, "bits");
   const format = sameOf(directory, TAG.sampleFormat, 1, bands, "sample formats");
   if (format === 5) throw unsupportedTiff("its samples are complex integers");
@@ -186,7 +170,7 @@ function assertReadable(directory: TiffDirectory, compression: number): void {
 }
 
 /** @param samples Type of the samples: `u8`. @param components Samples of a pixel in a stream. */
-function jpegOf(directory: TiffDirectory, samples: string, components: number): TiffImage["jpeg"] {
+function jpegOf(directory: TiffDirectory, samples: string, components: number) {
   if (!hasJpeg()) throw unsupportedTiff(`it is compressed with JPEG, and ${JPEG_PACKAGE} is not installed`);
   if (samples !== "u8")
     throw unsupportedTiff("it is compressed with JPEG of other samples than 8-bit unsigned integers");
@@ -202,7 +186,7 @@ function jpegOf(directory: TiffDirectory, samples: string, components: number): 
 }
 
 /** libtiff applies predictors to LZW, deflate and Zstandard only. */
-function predictorOf(directory: TiffDirectory, compression: number, kind: TiffImage["kind"]): number {
+function predictorOf(directory: TiffDirectory, compression: number, kind: SampleKind): number {
   const predictor = numberOf(directory, TAG.predictor, 1);
   const hasPredictors =
     DEFLATE.has(compression) || compression === COMPRESSION.lzw || compression === COMPRESSION.zstd;
@@ -236,11 +220,11 @@ export async function readImageChunks(file: FileBlocks, directory: TiffDirectory
     !isInterleaved &&
     image.predictor === 1 &&
     (image.compression === COMPRESSION.none || DEFLATE.has(image.compression));
-  assertChunkLength(depth * rows * chunkWidth * image.itemSize);
+  const chunkBytes = depth * rows * chunkWidth * image.itemSize;
+  assertChunkLength(chunkBytes);
   const codecs = codecsOf(image);
   const isLastShort = strided === undefined && !image.isTiled && height % rows !== 0;
   const lastBytes = (height % rows) * width * image.itemSize * depth;
-  const chunkBytes = depth * rows * chunkWidth * image.itemSize;
   const fields = {
     shape: [bands, height, width],
     chunkShape: [depth, rows, chunkWidth],
@@ -292,7 +276,7 @@ function servedAs(
   const strips = isTiled ? 1 : Math.min(MAX_STRIPS, Math.max(1, fitting));
   const servedRows = Math.min(rows * strips, Math.max(rows, height));
   return {
-    ...(strips > 1 ? { servedChunks: [depth, servedRows, chunkWidth] } : {}),
+    ...(strips > 1 && { servedChunks: [depth, servedRows, chunkWidth] }),
     servedFilters: [],
     servedCompressor: DEFAULT_COMPRESSOR,
   };

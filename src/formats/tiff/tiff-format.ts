@@ -253,19 +253,25 @@ function gridAttributes({ attrs, points, transform }: PageMetadata): JsonObject 
   };
 }
 
+/** Makes an array without codecs, absent chunks and missing values. */
+function plainArray(
+  name: string,
+  dtype: string,
+  shape: readonly number[],
+  dimNames: readonly string[],
+  chunks: FileArray["chunks"],
+  chunkShape = shape,
+  attrs: JsonObject = {},
+): FileArray {
+  const fill = { served: null, item: null, absentIsServed: true };
+  return { name, shape, chunkShape, dtype, codecs: [], compressorCount: 0, fill, dimNames, attrs, chunks };
+}
+
 /** The coordinate `band`: 1, 2, … */
 function bandNumbers(bands: number): FileArray {
   const numbers = BigInt64Array.from({ length: bands }, (_, band) => BigInt(band + 1));
-  const chunks = { kind: "inline", bytes: new Uint8Array(numbers.buffer) } as const;
-  return {
-    ...PLAIN,
-    name: "band",
-    dtype: "<i8",
-    shape: [bands],
-    chunkShape: [bands],
-    dimNames: ["band"],
-    chunks,
-  };
+  const bytes = new Uint8Array(numbers.buffer);
+  return plainArray("band", "<i8", [bands], ["band"], { kind: "inline", bytes });
 }
 
 /** Makes the scalar `spatial_ref`: the coordinate reference system and the transform as rioxarray writes them. */
@@ -275,17 +281,7 @@ function spatialReference({ crs, points }: PageMetadata, transform: GeoTransform
     GeoTransform: transform.map(pythonFloatText).join(" "),
     ...(points.length > 0 && { gcps: geoJson(points) }),
   };
-  const chunks = { kind: "inline", bytes: new Uint8Array(8) } as const;
-  return {
-    ...PLAIN,
-    name: "spatial_ref",
-    dtype: "<i8",
-    shape: [],
-    chunkShape: [],
-    dimNames: [],
-    attrs,
-    chunks,
-  };
+  return plainArray("spatial_ref", "<i8", [], [], { kind: "inline", bytes: new Uint8Array(8) }, [], attrs);
 }
 
 /** Writes control points as rasterio does. */
@@ -302,14 +298,6 @@ function geoJson(points: readonly ControlPoint[]): JsonObject {
 const AXIS_CHUNK = 65_536;
 const PLANE_CHUNK = 512;
 
-/** Fields of arrays without codecs, absent chunks and missing values. */
-const PLAIN = {
-  codecs: [],
-  compressorCount: 0,
-  fill: { served: null, item: null, absentIsServed: true },
-  attrs: {},
-} as const;
-
 /** What a chunk of coordinates is computed from, since images may have more pixels along an axis than fit into an index. */
 interface CoordinateRecipe {
   readonly kind: "x" | "y" | "xc" | "yc";
@@ -323,15 +311,7 @@ function coordinateArrays(width: number, height: number, transform: GeoTransform
     const longest = shape.length === 1 ? AXIS_CHUNK : PLANE_CHUNK;
     const chunkShape = shape.map((length) => Math.min(length, longest));
     const recipe: CoordinateRecipe = { kind, transform, chunkShape };
-    return {
-      ...PLAIN,
-      name: kind,
-      dtype: "<f8",
-      shape,
-      chunkShape,
-      dimNames,
-      chunks: { kind: "made", recipe },
-    };
+    return plainArray(kind, "<f8", shape, dimNames, { kind: "made", recipe }, chunkShape);
   };
   return isRectilinear(transform)
     ? [make("x", [width], ["x"]), make("y", [height], ["y"])]

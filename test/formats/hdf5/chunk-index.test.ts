@@ -9,9 +9,9 @@ import type { Hdf5Chunks } from "../../../src/formats/hdf5/chunk-list.js";
 import { extendGrid, hasAbsentChunks } from "../../../src/formats/hdf5/hdf5-format.js";
 import type { Hdf5ChunkedLayout } from "../../../src/formats/hdf5/hdf5-model.js";
 import { effort } from "../../support/effort.js";
+import { memoryBlocks } from "../memory-blocks.js";
 import { valuesOf } from "./chunk-indexes-of-h5py.js";
 import { type WrittenChunks, writeWithH5wasm } from "./h5wasm-files.js";
-import { memoryBlocks } from "./memory-blocks.js";
 
 t.setTimeout(120_000);
 

@@ -7,7 +7,7 @@ import { readChunkIndex } from "../../../src/formats/hdf5/chunk-index.js";
 import type { Hdf5Chunks } from "../../../src/formats/hdf5/chunk-list.js";
 import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import { PYTHON } from "../../support/clients/require-client.js";
-import { memoryBlocks } from "./memory-blocks.js";
+import { memoryBlocks } from "../memory-blocks.js";
 
 /** A chunked dataset of uint32, as it was written. */
 export interface WrittenDataset {

@@ -4,7 +4,7 @@ import { ByteCursor, Hdf5Input } from "../../../src/formats/hdf5/bytes.js";
 import { mapType, parseDatatype } from "../../../src/formats/hdf5/datatypes.js";
 import type { Hdf5Type } from "../../../src/formats/hdf5/hdf5-model.js";
 import { GlobalHeap } from "../../../src/formats/hdf5/heaps.js";
-import { memoryBlocks } from "./memory-blocks.js";
+import { memoryBlocks } from "../memory-blocks.js";
 import { FLOAT64, INT32, TEXT } from "./model.js";
 
 const FLOAT_32 = [0x11, 0x20, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0];

@@ -12,7 +12,7 @@ import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import type { CodecSpec, CodecStep } from "../../../src/zarr/codec-step.js";
 import { completeCodec, encodedByteLength } from "../../../src/zarr/plan/codec-rules.js";
 import { clientMissing, PYTHON } from "../../support/clients/require-client.js";
-import { memoryBlocks } from "./memory-blocks.js";
+import { memoryBlocks } from "../memory-blocks.js";
 
 t.setTimeout(240_000);
 

@@ -6,7 +6,7 @@ import t from "tap";
 import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import { askPython } from "../../support/clients/ask-python.js";
 import { clientMissing } from "../../support/clients/require-client.js";
-import { memoryBlocks } from "./memory-blocks.js";
+import { memoryBlocks } from "../memory-blocks.js";
 import { viewOf } from "./model-view.js";
 
 const WRITER = fileURLToPath(new URL("../../../../test/fixtures/write_hdf5.py", import.meta.url));

@@ -8,7 +8,7 @@ import { createServer } from "../../../src/index.js";
 import { parseDataType } from "../../../src/model/data-type.js";
 import { PACKAGE_ROOT } from "../../support/clients/client-generation.js";
 import { readWithZarrita } from "../../support/clients/zarrita-reader.js";
-import { memoryBlocks } from "./memory-blocks.js";
+import { memoryBlocks } from "../memory-blocks.js";
 
 const FIXTURES = join(PACKAGE_ROOT, "test", "fixtures", "netcdf4");
 

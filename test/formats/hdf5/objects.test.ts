@@ -6,7 +6,7 @@ import { checkChecksum, lookup3 } from "../../../src/formats/hdf5/bytes.js";
 import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import { isHdf5 } from "../../../src/formats/hdf5/objects.js";
 import { effort } from "../../support/effort.js";
-import { memoryBlocks } from "./memory-blocks.js";
+import { memoryBlocks } from "../memory-blocks.js";
 import { viewOf } from "./model-view.js";
 
 const FIXTURES = fileURLToPath(new URL("../../../../test/fixtures/hdf5/", import.meta.url));

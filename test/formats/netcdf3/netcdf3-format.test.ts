@@ -18,7 +18,8 @@ import {
 } from "../../support/cdf-file.js";
 import { PACKAGE_ROOT } from "../../support/clients/client-generation.js";
 import { effort } from "../../support/effort.js";
-import { memoryBlocks, readItems } from "./memory-blocks.js";
+import { memoryBlocks } from "../memory-blocks.js";
+import { readItems } from "./read-items.js";
 
 const TYPES = Object.keys(CDF_TYPES) as CdfType[];
 const DTYPES: Readonly<Record<CdfType, string>> = {
@@ -347,7 +348,7 @@ t.test("neighbouring records are read together, others one by one", async (t) =>
       ],
     });
     let reads = 0;
-    const blocks = memoryBlocks(file, () => reads++);
+    const blocks = memoryBlocks(file, false, () => reads++);
     const array = arraysOf(await netcdf3Format.readIndex(blocks)).get("time") as FileArray;
     reads = 0;
     const items = await readItems(blocks, array);
@@ -454,7 +455,7 @@ t.test("a header of megabytes is read about once", async (t) => {
   const values = { name: "values", type: "double" as const, bytes: Buffer.alloc(8e5, 1) };
   const file = cdfFile({ version: 5, dimensions, attributes: [history, values], variables });
   let bytesRead = 0;
-  const blocks = memoryBlocks(file, (_offset, byteLength) => {
+  const blocks = memoryBlocks(file, false, (_offset, byteLength) => {
     bytesRead += byteLength;
   });
   const index = await netcdf3Format.readIndex(blocks);
@@ -469,7 +470,7 @@ t.test("headers that would take too much memory are refused before they are read
   for (const attribute of [tooLong, tooMany]) {
     let bytesRead = 0;
     const file = cdfFile({ version: 5, dimensions, attributes: [attribute], variables: [] });
-    const blocks = memoryBlocks(file, (_offset, byteLength) => {
+    const blocks = memoryBlocks(file, false, (_offset, byteLength) => {
       bytesRead += byteLength;
     });
     await t.rejects(netcdf3Format.readIndex(blocks), { code: "unsupported" });

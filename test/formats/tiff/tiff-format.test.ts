@@ -6,15 +6,9 @@ import { tiffFormat } from "../../../src/formats/tiff/tiff-format.js";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
 import { encodeLzw, predictItems } from "../../support/codec/tiff-encoders.js";
 import { effort } from "../../support/effort.js";
+import { memoryBlocks } from "../memory-blocks.js";
 import { arrayAt, readArray } from "./read-array.js";
-import {
-  imageTags,
-  memoryFile,
-  type Tag,
-  type WrittenForm,
-  type WrittenImage,
-  writeTiff,
-} from "./tiff-writer.js";
+import { imageTags, type Tag, type WrittenForm, type WrittenImage, writeTiff } from "./tiff-writer.js";
 
 const FORMS: readonly WrittenForm[] = [
   {},
@@ -37,7 +31,7 @@ function ramp(count: number, isBigEndian = false): Buffer {
 }
 
 async function open(images: readonly WrittenImage[], form: WrittenForm = {}) {
-  const file = memoryFile(writeTiff(images, form));
+  const file = memoryBlocks(writeTiff(images, form));
   return { file, index: await tiffFormat.readIndex(file) };
 }
 
@@ -254,7 +248,7 @@ const OVERVIEW: WrittenImage = {
 /** Reads the index of a file, or the error, which has to be one of ours. */
 async function indexOf(bytes: Uint8Array): Promise<FileIndex | ZpublishError> {
   try {
-    return await tiffFormat.readIndex(memoryFile(bytes));
+    return await tiffFormat.readIndex(memoryBlocks(bytes));
   } catch (error) {
     if (error instanceof ZpublishError) return error;
     throw error;

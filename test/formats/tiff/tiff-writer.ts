@@ -1,6 +1,3 @@
-import { ZpublishError } from "../../../src/errors.js";
-import type { FileBlocks } from "../../../src/formats/file-format.js";
-
 /** Field types of TIFF by name. */
 const TYPES = { byte: 1, ascii: 2, short: 3, long: 4, double: 12, long8: 16 } as const;
 const SIZES = { byte: 1, ascii: 1, short: 2, long: 4, double: 8, long8: 8 } as const;
@@ -105,24 +102,4 @@ export function imageTags(width: number, height: number, bits: number, ...others
     [339, "short", [1]],
   ];
   return [...tags.filter(([tag]) => !others.some(([other]) => other === tag)), ...others];
-}
-
-/** A file in memory. */
-export function memoryFile(bytes: Uint8Array, name = "image.tif"): FileBlocks {
-  const view = (offset: number, byteLength: number): Uint8Array => {
-    if (!(offset >= 0 && byteLength >= 0 && offset + byteLength <= bytes.length)) {
-      throw new ZpublishError(
-        "invalid-metadata",
-        `${name}: expected ${byteLength} bytes at ${offset}, received a file of ${bytes.length}`,
-      );
-    }
-    return bytes.subarray(offset, offset + byteLength);
-  };
-  return {
-    name,
-    byteLength: bytes.length,
-    read: async (offset, byteLength) => view(offset, byteLength),
-    readNow: view,
-    readOnce: async (offset, byteLength) => new Uint8Array(view(offset, byteLength)),
-  };
 }

@@ -2,7 +2,7 @@ import type { FileFormat } from "../../../src/formats/file-format.js";
 import type { FileArray } from "../../../src/formats/file-index.js";
 import { lookup3 } from "../../../src/formats/hdf5/bytes.js";
 import { elementCount, gridShapeOf } from "../../../src/model/data-tree.js";
-import { memoryBlocks } from "../../formats/netcdf3/memory-blocks.js";
+import { memoryBlocks } from "../../formats/memory-blocks.js";
 import { mutations } from "../../support/codec/mutate-chunk.js";
 import type { Damage } from "./fuzz.js";
 

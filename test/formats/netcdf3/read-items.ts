@@ -1,21 +1,6 @@
-import { ZpublishError } from "../../../src/errors.js";
 import type { FileBlocks } from "../../../src/formats/file-format.js";
 import type { FileArray } from "../../../src/formats/file-index.js";
 import { netcdf3Format } from "../../../src/formats/netcdf3/netcdf3-format.js";
-
-/** Blocks of a file in memory. `onRead` receives each read. */
-export function memoryBlocks(
-  file: Uint8Array,
-  onRead: (offset: number, byteLength: number) => void = () => {},
-): FileBlocks {
-  async function readOnce(offset: number, byteLength: number): Promise<Uint8Array<ArrayBuffer>> {
-    onRead(offset, byteLength);
-    if (!(offset >= 0 && byteLength >= 0 && offset + byteLength <= file.length))
-      throw new ZpublishError("invalid-metadata", "expected bytes inside of the file");
-    return file.slice(offset, offset + byteLength);
-  }
-  return { name: "memory.nc", byteLength: file.length, read: readOnce, readOnce, readNow: () => undefined };
-}
 
 /** Reads all items of an array in C order through its chunks. */
 export async function readItems(file: FileBlocks, array: FileArray): Promise<Uint8Array> {

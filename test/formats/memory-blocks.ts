@@ -1,8 +1,16 @@
-import { ZpublishError } from "../../../src/errors.js";
-import type { FileBlocks } from "../../../src/formats/file-format.js";
+import { ZpublishError } from "../../src/errors.js";
+import type { FileBlocks } from "../../src/formats/file-format.js";
 
-/** Serves the bytes of a file from memory. @param isCold Whether bytes have to be fetched before `readNow` has them. */
-export function memoryBlocks(bytes: Uint8Array, isCold = false): FileBlocks & { readonly reads: number } {
+/**
+ * Serves the bytes of a file from memory.
+ * @param isCold Whether bytes have to be fetched before `readNow` has them.
+ * @param onRead Receives each read.
+ */
+export function memoryBlocks(
+  bytes: Uint8Array,
+  isCold = false,
+  onRead: (offset: number, byteLength: number) => void = () => {},
+): FileBlocks & { readonly reads: number } {
   let reads = 0;
   const known = new Set<number>();
   const blockOf = (offset: number): number => Math.floor(offset / 4096);
@@ -16,6 +24,7 @@ export function memoryBlocks(bytes: Uint8Array, isCold = false): FileBlocks & { 
       );
     }
     await Promise.resolve();
+    onRead(offset, byteLength);
     if (!known.has(blockOf(offset))) reads++;
     for (let block = blockOf(offset); block <= blockOf(offset + byteLength); block++) known.add(block);
     return new Uint8Array(bytes.subarray(offset, offset + byteLength));
