@@ -43,38 +43,10 @@ export function createSlot(dataset: DatasetHandle): Slot {
 }
 
 /** Scheduler of refreshes. It lives as long as a server, whatever datasets that has. */
-export interface RefreshScheduler {
-  /** Records a request: the dataset is refreshed in every period, for a while. */
-  recordRequest(slot: Slot): void;
-  /** Tells whether the dataset was refreshed in this period. */
-  isCurrent(slot: Slot): boolean;
-  /** Refreshes a dataset for a request that waits for it, up to a few seconds. Never throws. */
-  refreshForRequest(slot: Slot): Promise<void>;
-  /** Runs `work`, which opens the dataset, and counts it as a refresh. */
-  during(slot: Slot, work: () => Promise<void>): Promise<void>;
-  /** Refreshes datasets once; joins a refresh that is under way. Never throws. */
-  refresh(slots: readonly Slot[]): Promise<void>;
-  /**
-   * Adds work that is begun in every period; it never throws. The next period does not wait for it.
-   * @returns a function that removes it.
-   */
-  addTask(task: () => Promise<void>): () => void;
-  /** Stops refreshing a dataset. */
-  remove(slot: Slot): void;
-  /**
-   * Sets the time between two refreshes of requested datasets; 0 stops them.
-   * @param byItself Whether the scheduler keeps time itself. Otherwise its owner calls `refresh` that often. Default true.
-   */
-  every(seconds: number, byItself?: boolean): void;
-  /** True if datasets are refreshed at all. */
-  readonly isRefreshed: boolean;
-  /** Number of refreshes that failed so far. */
-  readonly failedRefreshes: number;
-  close(): void;
-}
+export type RefreshScheduler = ReturnType<typeof createRefreshScheduler>;
 
 /** Creates a scheduler that refreshes nothing until `every` is called. */
-export function createRefreshScheduler(): RefreshScheduler {
+export function createRefreshScheduler() {
   /** Requested lately: refreshed in every period. */
   const requested = new Set<Slot>();
   const tasks = new Set<() => Promise<void>>();
@@ -132,30 +104,46 @@ export function createRefreshScheduler(): RefreshScheduler {
   }
 
   return {
-    recordRequest(slot) {
+    /** Records a request: the dataset is refreshed in every period, for a while. */
+    recordRequest(slot: Slot) {
       if (slot.requestedIn === period) return;
       slot.requestedIn = period;
       requested.add(slot);
     },
-    isCurrent: (slot) => slot.refreshedIn === period,
-    async refreshForRequest(slot) {
+    /** Tells whether the dataset was refreshed in this period. */
+    isCurrent: (slot: Slot) => slot.refreshedIn === period,
+    /** Refreshes a dataset for a request that waits for it, up to a few seconds. Never throws. */
+    async refreshForRequest(slot: Slot) {
       await settlesWithin(refreshOne(slot), REFRESH_TIMEOUT_MS);
     },
+    /** Runs `work`, which opens the dataset, and counts it as a refresh. */
     during,
-    async refresh(slots) {
+    /** Refreshes datasets once; joins a refresh that is under way. Never throws. */
+    async refresh(slots: readonly Slot[]) {
       const joined = slots.filter(({ dataset }) => dataset.isRefreshing());
       const others = slots.filter(({ dataset }) => !dataset.isRefreshing());
       await Promise.all([...joined.map(refreshOne), workThrough(others, REFRESH_CONCURRENCY, refreshOne)]);
     },
-    addTask(task) {
+    /**
+     * Adds work that is begun in every period; it never throws. The next period does not wait for it.
+     * @returns a function that removes it.
+     */
+    addTask(task: () => Promise<void>) {
       tasks.add(task);
       return () => void tasks.delete(task);
     },
-    remove: (slot) => void requested.delete(slot),
+    /** Stops refreshing a dataset. */
+    remove: (slot: Slot) => void requested.delete(slot),
+    /**
+     * Sets the time between two refreshes of requested datasets; 0 stops them.
+     * @param byItself Whether the scheduler keeps time itself. Otherwise its owner calls `refresh` that often. Default true.
+     */
     every,
+    /** Number of refreshes that failed so far. */
     get failedRefreshes() {
       return failedRefreshes;
     },
+    /** True if datasets are refreshed at all. */
     get isRefreshed() {
       return isRefreshed;
     },

@@ -216,9 +216,9 @@ function commonFill(arrays: readonly PartStored[], { dataType }: JoinedForm, mod
 
 /** Items without a fixed size are never taken apart: every chunk has to be one of a part. */
 function assertAligned(spans: readonly PartSpan[], chunkLength: number, names: readonly string[]): void {
-  const odd = spans.findIndex(({ start, from, length, isPassed }, index) => {
+  const odd = spans.findIndex(({ start, length, isPassed }, index) => {
     const isWhole = index === spans.length - 1 || length % chunkLength === 0;
-    return !isPassed || start % chunkLength !== 0 || from % chunkLength !== 0 || !isWhole;
+    return !isPassed || start % chunkLength !== 0 || !isWhole;
   });
   if (odd < 0) return;
   throw new ZpublishError(

@@ -262,7 +262,7 @@ function groupsOf(
     if (kind === "values")
       return Object.freeze({ ...stored, chunks: keptChunks(store, stored.path, joined.values) });
     if (kind === "joined") return partedArray(stored, joined.axis, joined.spans);
-    const span = { part: joined.part, start: 0, length: 1, from: 0, path: stored.path, isPassed: true };
+    const span = { part: joined.part, start: 0, length: 1, path: stored.path, isPassed: true };
     return partedArray(stored, -1, [span]);
   }
 
@@ -282,9 +282,7 @@ function canBeMade({ dataType, codecs }: JoinedArray["stored"]): boolean {
 /** Tells whether every chunk of an array is one chunk of one part. */
 function isPassed({ chunkShape }: JoinedArray["stored"], axis: number, spans: readonly PartSpan[]): boolean {
   const chunkLength = chunkShape[axis]!;
-  return spans.every(
-    ({ isPassed, start, from }) => isPassed && start % chunkLength === 0 && from % chunkLength === 0,
-  );
+  return spans.every(({ isPassed, start }) => isPassed && start % chunkLength === 0);
 }
 
 /** Values as the one chunk of their array, with a version of their own: they change when a part does. */

@@ -16,22 +16,13 @@ const BLOCK = 256;
 const MAX_PIECES = 10_000;
 
 /** Descriptions of the parts of one dataset, kept between runs. Most files differ in little: equal pieces are one object. */
-export interface KeptDescriptions {
-  /** Returns a description whose pieces are the same objects as equal ones of other parts. */
-  share(description: PartDescription): PartDescription;
-  /** Reads what was kept; undefined if nothing was. Never throws. */
-  read(): Promise<KeptParts | undefined>;
-  /** Keeps parts in place of those before. Of calls that come while one is under way, the last is done after it. Never throws. */
-  write(parts: KeptParts): Promise<void>;
-  /** Waits until what is to be kept is written. */
-  close(): Promise<void>;
-}
+export type KeptDescriptions = ReturnType<typeof createKeptDescriptions>;
 
 /** What several parts have in common: a group, an array, or values of a coordinate. */
 type Piece = PartDescription["groups"][number] | Omit<PartArray, "values"> | Uint8Array;
 
 /** Creates the kept descriptions of a dataset. @param kept Where they are kept. Default: they are only shared. */
-export function createKeptDescriptions(kept: KeptIndexes | undefined, name: string): KeptDescriptions {
+export function createKeptDescriptions(kept: KeptIndexes | undefined, name: string) {
   /** By the hash of their content. */
   const pieces = createBoundedMap<Piece>({ maxEntries: MAX_PIECES });
   /** Pieces that were hashed, and what they are shared as: parts of one item of the record share theirs already. */
@@ -79,15 +70,19 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
   });
 
   return {
+    /** Returns a description whose pieces are the same objects as equal ones of other parts. */
     share,
-    async read() {
+    /** Reads what was kept; undefined if nothing was. Never throws. */
+    async read(): Promise<KeptParts | undefined> {
       const items = await kept?.getItems(name, [STAMP]);
       return items && runCooperatively(partsOf(items));
     },
-    write(parts) {
+    /** Keeps parts in place of those before. Of calls that come while one is under way, the last is done after it. Never throws. */
+    write(parts: KeptParts): Promise<void> {
       latest = parts;
       return writeLatest();
     },
+    /** Waits until what is to be kept is written. */
     close: async () => writeLatest.running,
   };
 }

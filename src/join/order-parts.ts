@@ -67,8 +67,6 @@ export interface PartSteps {
   readonly start: number;
   /** Number of steps of the joined dataset. */
   readonly length: number;
-  /** First step of the part that is used. */
-  readonly from: number;
 }
 
 /** The joined dimension. */
@@ -159,7 +157,7 @@ export function scopeOfOrder(
   const steps = withSteps.map((part): PartSteps => {
     const length = lengths[part]!;
     start += length;
-    return { part, start: start - length, length, from: 0 };
+    return { part, start: start - length, length };
   });
   const present = withSteps.length === 0 ? order : withSteps;
   return {

@@ -25,24 +25,8 @@ export interface ListedParts {
   readonly fingerprint: string;
 }
 
-/** The parts of one dataset, as files come and go. */
-interface PartList {
-  /** Looks at the files once, and returns the fingerprint that {@link list} would have. @throws as `FileFinder.look` */
-  fingerprint(): Promise<string>;
-  /** Describes new and changed parts. Looks at the files, unless `fingerprint` has since the last call. @throws as `FileFinder.look` */
-  list(onPart: (part: KnownPart) => void): Promise<ListedParts>;
-  /** Takes over which parts are in use. */
-  use(parts: readonly KnownPart[]): void;
-  /** Describes a part again at the next call of `list`, even if the finder sees no change. */
-  describeAgain(name: string): void;
-}
-
 /** Creates the list of a dataset's parts. Nothing is read before its first call. */
-export function createPartList(
-  finder: FileFinder,
-  describe: DescribeFile,
-  descriptions: KeptDescriptions,
-): PartList {
+export function createPartList(finder: FileFinder, describe: DescribeFile, descriptions: KeptDescriptions) {
   /** All parts that were described, in use or not. */
   let known = new Map<string, KnownPart>();
   let used: ReadonlySet<string> = new Set();
@@ -121,13 +105,16 @@ export function createPartList(
   }
 
   return {
+    /** Looks at the files once, and returns the fingerprint that {@link list} would have. @throws as `FileFinder.look` */
     async fingerprint() {
       await restore();
       looked = await look();
       return fingerprintAt(looked);
     },
+    /** Describes new and changed parts. Looks at the files, unless `fingerprint` has since the last call. @throws as `FileFinder.look` */
     list,
-    use(parts) {
+    /** Takes over which parts are in use. */
+    use(parts: readonly KnownPart[]) {
       used = new Set(parts.map(({ name }) => name));
       const broken = [...unread.values()].filter((file): file is BrokenPart => file.version !== undefined);
       if (isSame(parts, written.parts) && isSame(broken, written.broken)) return;
@@ -135,7 +122,8 @@ export function createPartList(
       // Off the way of requests: nothing waits until it is written.
       void descriptions.write(written);
     },
-    describeAgain: (name) => void doubtful.add(name),
+    /** Describes a part again at the next call of `list`, even if the finder sees no change. */
+    describeAgain: (name: string) => void doubtful.add(name),
   };
 }
 

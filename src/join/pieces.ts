@@ -193,10 +193,10 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
   function passed(coords: readonly number[]): PassedChunk | undefined {
     const begin = (coords[axis] ?? 0) * chunkLength;
     const number = spanAt(begin);
-    const { start, length, from, path } = spans[number]!;
+    const { start, length, path } = spans[number]!;
     // In the last chunk, items after the end of the array belong to no part.
     const end = Math.min(begin + chunkLength, extent);
-    const place = begin - start + from;
+    const place = begin - start;
     if (end > start + length || place % chunkLength !== 0) return undefined;
     const detail = detailOf(number);
     if (!detail.isPassed) return undefined;
@@ -205,7 +205,7 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
   }
 
   function piecesOfSpan(number: number, coords: readonly number[]): ClosedPiece[] {
-    const { start, length, from, path } = spans[number]!;
+    const { start, length, path } = spans[number]!;
     const detail = detailOf(number);
     const { layout, id, owner } = detail;
     let found: AxisPlace[][] = [[]];
@@ -213,7 +213,7 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
       const own = layout.chunkShape[at]!;
       const begin = coords[at]! * chunkShape[at]!;
       const end = begin + chunkShape[at]!;
-      const run = at === axis ? { start, stop: start + length, from } : { start: 0, stop, from: 0 };
+      const run = at === axis ? { start, stop: start + length } : { start: 0, stop };
       const places = placesAlong(own, begin, end, run);
       found = found.flatMap((before) => places.map((place) => [...before, place]));
     }
@@ -242,20 +242,19 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
   };
 }
 
-/** Steps of the joined array that a part has along an axis, and the first of its own. */
+/** Steps of the joined array that a part has along an axis. */
 interface Run {
   readonly start: number;
   readonly stop: number;
-  readonly from: number;
 }
 
 /** Lists the chunks of a part along an axis that have items between two places of the joined array. */
-function placesAlong(length: number, begin: number, end: number, { start, stop, from }: Run): AxisPlace[] {
+function placesAlong(length: number, begin: number, end: number, { start, stop }: Run): AxisPlace[] {
   const places: AxisPlace[] = [];
-  const first = Math.max(begin, start) - start + from;
-  const last = Math.min(end, stop) - start + from;
+  const first = Math.max(begin, start) - start;
+  const last = Math.min(end, stop) - start;
   for (let index = Math.floor(first / length); index * length < last; index++) {
-    const origin = start - from + index * length;
+    const origin = start + index * length;
     places.push({ index, origin, begin: Math.max(start, origin), end: Math.min(stop, origin + length) });
   }
   return places;

@@ -6,19 +6,10 @@ import type { ObjectListing } from "./byte-store.js";
 const STEP_NAMES = 512;
 
 /** Keys, numbered in the order in which they were added. */
-export interface KeyIndex {
-  readonly size: number;
-  /** Adds a key. @returns Its number; a key that was added before keeps its number. */
-  add(key: string): number;
-  /** Returns the number of a key; -1 if it was not added. */
-  find(key: string): number;
-  keyOf(number: number): string;
-  /** Lists the names directly below a prefix, as {@link ByteStore.list}. */
-  list(prefix: string): Promise<ObjectListing>;
-}
+export type KeyIndex = ReturnType<typeof createKeyIndex>;
 
 /** Creates an index without keys. */
-export function createKeyIndex(): KeyIndex {
+export function createKeyIndex() {
   const numbers = new Map<string, number>();
   const keys: string[] = [];
   let sorted: Promise<readonly string[]> | undefined;
@@ -27,16 +18,19 @@ export function createKeyIndex(): KeyIndex {
     get size() {
       return keys.length;
     },
-    add(key) {
+    /** Adds a key. @returns Its number; a key that was added before keeps its number. */
+    add(key: string) {
       const known = numbers.get(key);
       if (known !== undefined) return known;
       numbers.set(key, keys.length);
       sorted = undefined;
       return keys.push(key) - 1;
     },
-    find: (key) => numbers.get(key) ?? -1,
-    keyOf: (number) => keys[number]!,
-    async list(prefix) {
+    /** Returns the number of a key; -1 if it was not added. */
+    find: (key: string) => numbers.get(key) ?? -1,
+    keyOf: (number: number) => keys[number]!,
+    /** Lists the names directly below a prefix, as {@link ByteStore.list}. */
+    async list(prefix: string) {
       sorted ??= runCooperatively(sortCooperatively(keys, (a, b) => (a < b ? -1 : 1)));
       return runCooperatively(listSteps(await sorted, prefix));
     },

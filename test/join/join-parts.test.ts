@@ -34,9 +34,9 @@ t.test("files are ordered by the first value of their coordinate", async (t) => 
   const tree = joinParts([day("c.nc", [0, 1]), day("a.nc", [5]), day("b.nc", [2, 3, 4])], BY_TIME);
   t.same(tree.order, [0, 2, 1]);
   t.same(tree.steps, [
-    { part: 0, start: 0, length: 2, from: 0 },
-    { part: 2, start: 2, length: 3, from: 0 },
-    { part: 1, start: 5, length: 1, from: 0 },
+    { part: 0, start: 0, length: 2 },
+    { part: 2, start: 2, length: 3 },
+    { part: 1, start: 5, length: 1 },
   ]);
   t.same(valuesOf(tree, "time"), [0, 1, 2, 3, 4, 5]);
   t.same(tree.groups[0]?.attrs, { title: "c.nc" });
@@ -278,8 +278,8 @@ t.test("each file is one step of a new dimension, in natural order of the names"
       dimNames: ["run", "time", "lat"],
     },
     spans: [
-      { part: 1, start: 0, length: 1, from: 0, isPassed: true },
-      { part: 0, start: 1, length: 1, from: 0, isPassed: true },
+      { part: 1, start: 0, length: 1, isPassed: true },
+      { part: 0, start: 1, length: 1, isPassed: true },
     ],
   });
   for (const path of ["time", "crs", "area"]) t.match(arrayOf(tree, path), { kind: "part", part: 1 });

@@ -8,10 +8,7 @@ import { describePart } from "./describe-part.js";
 const WIDTH = 5;
 
 const partArbitrary = fc.record({
-  /** Steps that are left out at the beginning, that are used, and that are left out at the end. */
-  before: fc.nat(3),
   length: fc.integer({ min: 1, max: 9 }),
-  behind: fc.nat(3),
   chunk: fc.integer({ min: 1, max: 12 }),
   across: fc.integer({ min: 1, max: WIDTH }),
   isPassed: fc.boolean(),
@@ -27,17 +24,17 @@ t.test("each item of a chunk is that of one piece, whatever the chunks of parts"
   const holds = fc.property(joined, ({ parts, axis, chunk, across }) => {
     const order = <T>(along: T, other: T): T[] => (axis === 0 ? [along, other] : [other, along]);
     let total = 0;
-    const spans = parts.map(({ before, length, isPassed, ...own }, part) => {
+    const spans = parts.map(({ length, isPassed, ...own }, part) => {
       const start = total;
       total += length;
       const isAlike = own.chunk === chunk && own.across === across;
-      return { part, start, length, from: before, path: "v", isPassed: isPassed && isAlike };
+      return { part, start, length, path: "v", isPassed: isPassed && isAlike };
     });
-    const known = parts.map(({ before, length, behind, ...own }, index): KnownPart => {
+    const known = parts.map(({ length, ...own }, index): KnownPart => {
       const description = describePart(`${index}.nc`, {
         v: {
           dims: order("time", "x"),
-          shape: order(before + length + behind, WIDTH),
+          shape: order(length, WIDTH),
           chunks: order(own.chunk, own.across),
         },
       });
@@ -62,7 +59,7 @@ t.test("each item of a chunk is that of one piece, whatever the chunks of parts"
             );
             if (having.length !== 1) return false;
             const { owner, coords: own, origin, layout } = having[0] as (typeof pieces)[number];
-            const own0 = order(step - span.start + span.from, x);
+            const own0 = order(step - span.start, x);
             const isRight = own0.every((at, each) => {
               const length = layout.chunkShape[each] as number;
               const inChunk = (place[each] as number) - (origin[each] as number);
@@ -96,7 +93,6 @@ t.test("a chunk of a stack lacks the new axis in its part", async (t) => {
     part,
     start: part,
     length: 1,
-    from: 0,
     path: "v",
     isPassed: part === 0,
   }));

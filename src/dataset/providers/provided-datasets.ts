@@ -29,26 +29,10 @@ interface ProvidedOptions {
 }
 
 /** Datasets of providers: each is opened when it is first asked for, and only so many are open. */
-export interface ProvidedDatasets {
-  /** Returns an open dataset, which counts as used; undefined if it is not open. */
-  slotOf(id: string): Slot | undefined;
-  /** Returns an open dataset, which does not count as used; undefined if it is not open. */
-  openSlot(id: string): Slot | undefined;
-  /** Tells whether a provider lists the id. */
-  has(id: string): boolean;
-  /** Opens a dataset, asking providers that do not list it again; undefined if there is none. @throws ZpublishError if it cannot be opened. */
-  open(id: string): Promise<Slot | undefined>;
-  /** Tells whether an id that is not open may be that of a dataset. */
-  mayHave(id: string): boolean;
-  slots(): Slot[];
-  failures(): ReadonlyMap<string, ZpublishError>;
-  /** Closes datasets that are no longer listed, or are now those of another provider. */
-  dropUnlisted(): void;
-  close(): void;
-}
+export type ProvidedDatasets = ReturnType<typeof createProvidedDatasets>;
 
 /** Creates the datasets of providers, none of which is open but those of handles that were taken over. */
-export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatasets {
+export function createProvidedDatasets(options: ProvidedOptions) {
   const { handles, isConfigured, scheduler, log, openHandle, onClose } = options;
   const limiter = createLimiter(OPEN_CONCURRENCY);
   const closer = createCloser(options);
@@ -126,14 +110,19 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
   }
 
   return {
-    slotOf(id) {
+    /** Returns an open dataset, which counts as used; undefined if it is not open. */
+    slotOf(id: string) {
       const slot = openSlot(id);
       if (slot !== undefined) slot.usedAtMs = performance.now();
       return slot;
     },
+    /** Returns an open dataset, which does not count as used; undefined if it is not open. */
     openSlot,
-    has: (id) => ownerOf(id) !== undefined,
-    mayHave: (id) => handles.some(({ provider }) => id.startsWith(provider.prefix)),
+    /** Tells whether a provider lists the id. */
+    has: (id: string) => ownerOf(id) !== undefined,
+    /** Tells whether an id that is not open may be that of a dataset. */
+    mayHave: (id: string) => handles.some(({ provider }) => id.startsWith(provider.prefix)),
+    /** Opens a dataset, asking providers that do not list it again; undefined if there is none. @throws ZpublishError if it cannot be opened. */
     open,
     slots: () => handles.flatMap(({ slots }) => [...slots.values()]),
     failures: () =>
@@ -142,6 +131,7 @@ export function createProvidedDatasets(options: ProvidedOptions): ProvidedDatase
           [...failures.entries()].map(([id, { error }]) => [id, error] as const),
         ),
       ),
+    /** Closes datasets that are no longer listed, or are now those of another provider. */
     dropUnlisted() {
       let dropped = 0;
       for (const handle of handles) {

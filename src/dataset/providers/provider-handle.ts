@@ -172,15 +172,6 @@ export function statsOfProvider({ provider, list, slots, failures }: ProviderHan
   };
 }
 
-/** All ids of a registry, merged again whenever a list has changed. */
-interface AllIds {
-  /** Returns configured ids in order, then those of providers, sorted. The same array while nothing has changed. */
-  ids(): readonly string[];
-  /** Resolves when the ids are those of the last lists. */
-  settled(): Promise<void>;
-  close(): void;
-}
-
 /**
  * Creates the merged ids of providers. Of ids that come twice, the first counts: configured ones, then those of earlier providers.
  * @param onChange Called when a list has changed.
@@ -189,7 +180,7 @@ export function createAllIds(
   configured: readonly string[],
   handles: readonly ProviderHandle[],
   onChange: () => void,
-): AllIds {
+) {
   let ids: readonly string[] = configured;
 
   const merge = rerunning(async () => {
@@ -216,7 +207,9 @@ export function createAllIds(
   if (handles.length > 0) void merge();
 
   return {
+    /** Returns configured ids in order, then those of providers, sorted. The same array while nothing has changed. */
     ids: () => ids,
+    /** Resolves when the ids are those of the last lists. */
     settled: async () => merge.running,
     close() {
       for (const { listeners } of handles) listeners.delete(onList);
