@@ -2,7 +2,7 @@ import type { DatasetSnapshot } from "../dataset/dataset.js";
 import type { Group } from "../model/data-tree.js";
 import { summaryOf } from "./dataset-page.js";
 import type { Looks } from "./look-links.js";
-import { encodePath, type Markup, markup, renderSummary, trustedMarkup } from "./page.js";
+import { encodePath, markup, renderSummary, trustedMarkup } from "./page.js";
 import { ROOT, TOKEN_QUERY, UP } from "./page-place.js";
 
 /** Content of the explorer's page. */
@@ -57,7 +57,7 @@ ${
 <script type="module" src="${linkTo("page.js")}"></script>
 </head>
 <body>
-<main id="explorer" data-store="${store}"${overviews} data-dataset="${id}" data-group="${path}" data-title="${name}" data-page="${page}" data-worker="${linkTo("worker.js")}"${others.map((name) => dataAttribute(name, linkTo(name)))}>
+<main id="explorer" data-store="${store}"${overviews} data-dataset="${id}" data-group="${path}" data-title="${name}" data-page="${page}" data-worker="${linkTo("worker.js")}"${others.map((name) => markup` data-${trustedMarkup(name.replace(/\.[^.]*$/, ""))}="${linkTo(name)}"`)}>
 <noscript><h1>${id}</h1><p>The explorer draws with scripts, and this browser runs none. Everything else about the dataset is on <a href="${page}">its page</a>, which needs no script.</p></noscript>
 </main>
 </body>
@@ -67,7 +67,3 @@ ${
 
 /** Files that the page names by themselves. */
 const STARTED = new Set(["page.js", "page.css", "worker.js"]);
-
-function dataAttribute(file: string, link: Markup): Markup {
-  return markup` data-${trustedMarkup(file.replace(/\.[^.]*$/, ""))}="${link}"`;
-}

@@ -69,14 +69,12 @@ export function placeOf(
 }
 
 function linkUp(steps: number): string {
-  return steps <= 0 ? "./" : "../".repeat(steps);
+  return "../".repeat(Math.max(0, steps)) || "./";
 }
 
 /** Counts slashes. As in browsers, doubled ones count and encoded ones do not. */
 function slashesIn(path: string): number {
-  let slashes = 0;
-  for (let index = 0; index < path.length; index++) if (path.charCodeAt(index) === 0x2f) slashes++;
-  return slashes;
+  return path.split("/").length - 1;
 }
 
 /** Remaining content that a page may have. */

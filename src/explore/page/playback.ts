@@ -44,13 +44,14 @@ export class Playback {
     this.#inputs = inputs;
     this.axis = inputs.axis;
     effect(() => {
-      const frame = inputs.frame.value;
-      if (frame !== undefined && frame.done === frame.total) untracked(() => this.#noteShown(frame.request));
-    });
-    effect(() => {
-      const request = inputs.request.value;
-      if (request === undefined || this.cachedAxis.value === undefined) return;
-      untracked(() => this.#dropIfOther(request));
+      const [request, frame, axis] = [inputs.request.value, inputs.frame.value, this.cachedAxis.value];
+      if (request === undefined || axis === undefined) return;
+      const key = this.#keyOf(request, axis);
+      if (key !== this.#cachedKey) this.cached.value = new Set();
+      this.#cachedKey = key;
+      const isShown = frame?.done === frame?.total;
+      if (frame !== undefined && isShown && this.#keyOf(frame.request, axis) === key)
+        untracked(() => this.#note([frame.request.selection.at[axis]!]));
     });
   }
 
@@ -81,12 +82,7 @@ export class Playback {
 
   /** Notes cached steps of this axis from now on. */
   follow(axis: number): void {
-    if (this.cachedAxis.peek() === axis) return;
     this.cachedAxis.value = axis;
-    const request = this.#inputs.request.peek();
-    if (request !== undefined) this.#dropIfOther(request);
-    const frame = this.#inputs.frame.peek();
-    if (frame !== undefined && frame.done === frame.total) this.#noteShown(frame.request);
   }
 
   isCached(request: PictureRequest): boolean {
@@ -132,25 +128,9 @@ export class Playback {
     });
   }
 
-  #noteShown(request: PictureRequest): void {
-    const axis = this.cachedAxis.peek();
-    if (axis === undefined || this.#keyOf(request, axis) !== this.#cachedKey) return;
-    this.#note([request.selection.at[axis]!]);
-  }
-
   #note(steps: readonly number[]): void {
     const known = this.cached.peek();
     if (steps.some((step) => !known.has(step))) this.cached.value = new Set([...known, ...steps]);
-  }
-
-  /** Forgets the cached steps if they are those of another picture. */
-  #dropIfOther(request: PictureRequest): void {
-    const axis = this.cachedAxis.peek();
-    if (axis === undefined) return;
-    const key = this.#keyOf(request, axis);
-    if (key === this.#cachedKey) return;
-    this.#cachedKey = key;
-    this.cached.value = new Set();
   }
 
   /** Everything on which the chunks of a step depend, but for the step. */

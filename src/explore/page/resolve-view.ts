@@ -87,12 +87,9 @@ function axesOf(view: View, variable: VariableDescription, problems: string[]): 
   if (variable.form !== "image" || plane === undefined) return undefined;
   const x = view.x === undefined ? plane.x : dims.indexOf(view.x);
   const y = view.y === undefined ? plane.y : dims.indexOf(view.y);
-  // The other axis of a picture follows if only one is named.
-  const other = (taken: number, wished: number) =>
-    wished === taken ? dims.findIndex((_, each) => each !== taken) : wished;
   if (x >= 0 && y >= 0 && x !== y) return { x, y };
-  if (x >= 0 && y === x && view.y === undefined) return { x, y: other(x, plane.x) };
-  if (y >= 0 && y === x && view.x === undefined) return { x: other(y, plane.y), y };
+  // The axes are swapped if only one is named, and it is the other one.
+  if (x >= 0 && x === y && (view.x === undefined || view.y === undefined)) return { x: plane.y, y: plane.x };
   const name = view.x !== undefined && x < 0 ? view.x : (view.y ?? view.x);
   problems.push(
     `“${name}” cannot be an axis of “${variable.path}”; showing ${dims[plane.x]} and ${dims[plane.y]}.`,

@@ -107,14 +107,12 @@ export class DatasetSession {
 
   #reader(level: number, path: string): Promise<ArrayReader> {
     const key = `${level} ${path}`;
-    let reader = this.#readers.get(key);
-    if (reader === undefined) {
-      const { store, overviews = "", token } = this.#request;
-      const encoded = path.split("/").map(encodeURIComponent).join("/");
-      const url = `${level === 0 ? store : overviews}${encoded}/`;
-      reader = openArray({ url, name: path, token }, this.documentOf({ level, path }));
-      this.#readers.set(key, reader);
-    }
+    const { store, overviews = "", token } = this.#request;
+    const encoded = path.split("/").map(encodeURIComponent).join("/");
+    const url = `${level === 0 ? store : overviews}${encoded}/`;
+    const open = () => openArray({ url, name: path, token }, this.documentOf({ level, path }));
+    const reader = this.#readers.get(key) ?? open();
+    this.#readers.set(key, reader);
     return reader;
   }
 }

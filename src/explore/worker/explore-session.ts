@@ -174,9 +174,8 @@ export class ExploreSession {
 
   /** Ends the readings ahead before this one. */
   #endAheadBefore(id: number): void {
-    const former = this.#ahead.filter((each) => each < id);
+    for (const request of this.#ahead) if (request < id) this.#cancel({ kind: "cancel", request });
     this.#ahead = this.#ahead.filter((each) => each >= id);
-    for (const request of former) this.#cancel({ kind: "cancel", request });
   }
 
   #readSeries(

@@ -98,17 +98,10 @@ function copyChunk(
 }
 
 /** Yields all indices of a shape in C order; one without axes for a scalar, none if an axis has no length. */
-export function* indicesOf(shape: readonly number[]): Generator<readonly number[]> {
-  const count = elementCount(shape);
-  const index = shape.map(() => 0);
-  for (let position = 0; position < count; position++) {
-    yield index.slice();
-    for (let axis = shape.length - 1; axis >= 0; axis--) {
-      index[axis] = index[axis]! + 1;
-      if (index[axis]! < shape[axis]!) break;
-      index[axis] = 0;
-    }
-  }
+export function* indicesOf([length, ...inner]: readonly number[]): Generator<readonly number[]> {
+  if (length === undefined) yield [];
+  else
+    for (let index = 0; index < length; index++) for (const rest of indicesOf(inner)) yield [index, ...rest];
 }
 
 /** Wider grids go all the way round. */
@@ -120,12 +113,7 @@ interface GridOnMap {
 }
 
 /** A cell of a picture, and its centre. */
-export interface FoundCell {
-  readonly row: number;
-  readonly column: number;
-  readonly x: number;
-  readonly y: number;
-}
+export type FoundCell = Readonly<Record<"row" | "column" | "x" | "y", number>>;
 
 /** Reads curvilinear grids, each once, and finds the cells under pixels. */
 export class CurvilinearReader {

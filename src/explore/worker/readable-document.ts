@@ -92,28 +92,15 @@ export function readableDocument(document: JsonObject, packing: Packing): Readab
 
 /** Returns the type that has the same bytes and that zarrita knows, and how many of it a value is; undefined if there is none. */
 function storedType({ kind, itemSize, byteOrder }: DataType): { type: string; count: number } | undefined {
-  if (itemSize === 0) return undefined;
-  switch (kind) {
-    case "b":
-      return { type: "|u1", count: 1 };
-    case "M":
-    case "m":
-      return { type: `${byteOrder}i8`, count: 1 };
-    case "c":
-      return itemSize > 16 ? undefined : { type: `${byteOrder}f${itemSize / 2}`, count: 2 };
-    case "f":
-      if (itemSize === 2) return { type: `${byteOrder}u2`, count: 1 };
-      return itemSize > 8 ? undefined : { type: `${byteOrder}f${itemSize}`, count: 1 };
-    case "S":
-      return { type: "|u1", count: itemSize };
-    case "U":
-      return { type: `${byteOrder}u4`, count: itemSize / 4 };
-    case "i":
-    case "u":
-      return { type: `${itemSize === 1 ? "|" : byteOrder}${kind}${itemSize}`, count: 1 };
-    default:
-      return undefined;
-  }
+  const size = kind === "c" ? itemSize / 2 : itemSize;
+  if (itemSize === 0 || ("fc".includes(kind) && size > 8)) return undefined;
+  if (kind === "b" || kind === "S") return { type: "|u1", count: itemSize };
+  if (kind === "U") return { type: `${byteOrder}u4`, count: itemSize / 4 };
+  if (kind === "M" || kind === "m") return { type: `${byteOrder}i8`, count: 1 };
+  if (kind === "c") return { type: `${byteOrder}f${size}`, count: 2 };
+  if (kind === "f" && itemSize === 2) return { type: `${byteOrder}u2`, count: 1 };
+  if (!"iuf".includes(kind)) return undefined;
+  return { type: `${itemSize === 1 ? "|" : byteOrder}${kind}${itemSize}`, count: 1 };
 }
 
 /** Tells whether a filter of numbers decodes to the array's type: times and half-precision numbers are read as integers. */
@@ -144,15 +131,9 @@ function sized(codec: JsonObject, length: number | undefined): JsonObject {
 }
 
 function stridesOf(chunkShape: readonly number[], isFortran: boolean): number[] {
-  const strides = chunkShape.map(() => 1);
-  const axes = chunkShape.map((_, axis) => axis);
-  if (!isFortran) axes.reverse();
-  let stride = 1;
-  for (const axis of axes) {
-    strides[axis] = stride;
-    stride *= chunkShape[axis]!;
-  }
-  return strides;
+  return chunkShape.map((_, axis) =>
+    elementCount(isFortran ? chunkShape.slice(0, axis) : chunkShape.slice(axis + 1)),
+  );
 }
 
 /** Fill values of byte strings are in base64. */

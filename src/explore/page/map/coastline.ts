@@ -1,14 +1,8 @@
-import type { Box } from "../../protocol.js";
+import type { Box, GridExtent } from "../../protocol.js";
 import type { Size } from "./plane-box.js";
 
 /** A line of a coast: longitudes and latitudes by turns, and its bounds. */
-interface CoastLine {
-  readonly points: Float32Array;
-  readonly west: number;
-  readonly east: number;
-  readonly south: number;
-  readonly north: number;
-}
+type CoastLine = GridExtent & { readonly points: Float32Array };
 
 /** Units of the stored coordinates per degree. */
 export const PER_DEGREE = 100;

@@ -93,12 +93,11 @@ function nextScale(model: ExploreModel): void {
 
 /** Shows or hides the cross-hair, first in the middle of the map. */
 function toggleCrossHair(model: ExploreModel): void {
-  const { probes } = model;
-  const box = model.camera.box.peek();
+  const { probes, camera } = model;
   const isShown = !probes.hasCrossHair.peek();
   probes.hasCrossHair.value = isShown;
-  if (!isShown || box === undefined) probes.hover(undefined);
-  else probes.hover(centreOfBox(box));
+  const box = camera.box.peek();
+  probes.hover(isShown && box ? centreOfBox(box) : undefined);
 }
 
 /** Moves the cross-hair to the centre of a neighbouring cell. */
@@ -113,9 +112,8 @@ function moveCrossHair(model: ExploreModel, right: number, up: number): void {
   const neighbour = (index: number, steps: number, from: number, mean: number): number => {
     const axis = camera.inCells.peek() ? cellAxis(places[index]!.length) : places[index]!;
     // Cells of a curvilinear grid lie in rows of their own.
-    if (plane.isCurved || steps === 0) return from + steps * mean;
+    if (plane.isCurved || axis.isClosed || steps === 0) return from + steps * mean;
     const next = cell[index]! + (axis.isDescending ? -steps : steps);
-    if (axis.isClosed) return from + steps * mean;
     return centreOf(axis, Math.max(0, Math.min(axis.length - 1, next)));
   };
   const [toRight, upwards] = [box.left < box.right ? right : -right, box.bottom < box.top ? up : -up];
@@ -126,12 +124,10 @@ function moveCrossHair(model: ExploreModel, right: number, up: number): void {
 }
 
 function plotHere(model: ExploreModel): void {
-  const pointer = model.probes.pointer.peek();
   const box = model.camera.box.peek();
   if (box === undefined) return;
-  const { x, y } = pointer ?? centreOfBox(box);
-  const { probe } = model.view.peek();
-  model.setProbe({ x, y, along: probe?.along, plot: "series" });
+  const { x, y } = model.probes.pointer.peek() ?? centreOfBox(box);
+  model.setProbe({ x, y, along: model.view.peek().probe?.along, plot: "series" });
 }
 
 /** CSS pixels by which a pointer may move for a press to be a click. */
@@ -184,8 +180,8 @@ export function listenToPointers(element: HTMLElement, model: ExploreModel): () 
     },
     pointerup(event) {
       const isClick = pointers.delete(event.pointerId) && !hasMoved && pointers.size === 0;
-      const place = isClick ? placeOf(event) : undefined;
-      if (place === undefined) return;
+      const place = placeOf(event);
+      if (!isClick || place === undefined) return;
       // A finger does not hover: its tap shows the value.
       if (event.pointerType !== "mouse") model.probes.hover(place);
       const { probe } = model.view.peek();
@@ -214,11 +210,11 @@ function listen(
   element: HTMLElement,
   handlers: { [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => void },
 ): () => void {
-  const entries = Object.entries(handlers) as [string, EventListener][];
-  for (const [type, handler] of entries) element.addEventListener(type, handler, { passive: false });
-  return () => {
-    for (const [type, handler] of entries) element.removeEventListener(type, handler);
-  };
+  const controller = new AbortController();
+  const options = { passive: false, signal: controller.signal };
+  for (const [type, handler] of Object.entries(handlers))
+    element.addEventListener(type, handler as EventListener, options);
+  return () => controller.abort();
 }
 
 /** Moves the map with one pointer; with two it is enlarged about the point between them as well. */

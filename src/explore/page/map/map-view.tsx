@@ -119,12 +119,10 @@ function placeCanvases(
   const margins = marginsOf(clientWidth, hasTitles);
   const width = Math.max(1, clientWidth - margins.left - margins.right);
   const height = Math.max(1, clientHeight - margins.top - margins.bottom);
-  for (const { style } of elements) {
-    style.left = `${margins.left}px`;
-    style.top = `${margins.top}px`;
-    style.width = `${width}px`;
-    style.height = `${height}px`;
-  }
+  const { left, top } = margins;
+  for (const { style } of elements)
+    for (const [name, value] of Object.entries({ left, top, width, height }))
+      style.setProperty(name, `${value}px`);
   model.camera.canvas.value = { width, height, ratio: Math.min(MAX_RATIO, devicePixelRatio) };
 }
 
@@ -166,10 +164,8 @@ class PicturePainter {
         this.#paint(shown, model, table, shown !== frame.under && frame.under !== undefined);
       this.#painted.set(shown, source);
       const from = shown.request.viewport.box;
-      const [begin, end] = [
-        pointOf(box, { width, height }, { x: from.left, y: from.top }),
-        pointOf(box, { width, height }, { x: from.right, y: from.bottom }),
-      ];
+      const begin = pointOf(box, { width, height }, { x: from.left, y: from.top });
+      const end = pointOf(box, { width, height }, { x: from.right, y: from.bottom });
       context.drawImage(source, begin.x, begin.y, end.x - begin.x, end.y - begin.y);
     }
     this.#describe(frame, box);
@@ -186,15 +182,8 @@ class PicturePainter {
     const period = Math.round((HATCH * width) / Math.max(1, model.camera.canvas.peek().width));
     const plane = model.camera.plane.peek() as MapPlane;
     const inside = planePixels(plane, frame.request.viewport.box, frame);
-    const contents = paintFrame(
-      pixels,
-      width,
-      table,
-      ground,
-      inside,
-      new Uint32Array(image.data.buffer),
-      period,
-    );
+    const target = new Uint32Array(image.data.buffer);
+    const contents = paintFrame(pixels, width, table, ground, inside, target, period);
     context.putImageData(image, 0, 0);
     if (!isAbove) model.contents.value = contents;
     return canvas;

@@ -40,10 +40,7 @@ export interface SeriesPlace {
 }
 
 /** Part of the axis of a plot that is shown. */
-export interface PlotZoom {
-  readonly low: number;
-  readonly high: number;
-}
+export type PlotZoom = Readonly<Record<"low" | "high", number>>;
 
 /** Creates the axis of a plot: by its coordinate if that is complete and in order, else by index. */
 export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs: JsonObject = {}): PlotAxis {
@@ -55,12 +52,11 @@ export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs:
   if (positions === undefined || order === undefined)
     return { ...indexPlotAxis(dim, length), names: values.texts, isVertical };
   return {
-    dim,
+    ...indexPlotAxis(dim, 0),
     label: values.units === undefined || calendar !== undefined ? dim : `${dim} [${values.units}]`,
     positions: order > 0 ? positions : positions.toReversed(),
     isReversed: order < 0,
     calendar,
-    names: undefined,
     isVertical,
     isDownward: isVertical && isDownward(attrs, values.units),
   };

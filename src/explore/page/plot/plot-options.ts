@@ -4,13 +4,7 @@ import type { PlotAxis } from "./plot-axis.js";
 import type { ShownPlot } from "./plot-model.js";
 
 /** Colours of a plot: CSS colours. */
-export interface PlotColours {
-  readonly line: string;
-  readonly text: string;
-  readonly grid: string;
-  readonly mark: string;
-  readonly fill: string;
-}
+export type PlotColours = Readonly<Record<"line" | "text" | "grid" | "mark" | "fill", string>>;
 
 /** What a plot tells: the position under the pointer or none, a position that is clicked, a part of the axis that is dragged over. */
 export interface PlotEvents {

@@ -9,12 +9,7 @@ export const STEPS = LAST - FIRST;
 export const SLACK = 1e-6;
 
 /** Tells stored numbers that are values from missing ones. The comparisons are also false for NaN. */
-interface MissingTest {
-  readonly first: number;
-  readonly second: number;
-  readonly least: number;
-  readonly greatest: number;
-}
+type MissingTest = Readonly<Record<"first" | "second" | "least" | "greatest", number>>;
 
 /** Turns stored numbers into values, and values into bytes. Fields are plain for the loops that read them once. */
 export class ByteScale {
