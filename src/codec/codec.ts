@@ -7,28 +7,22 @@ import type { KernelMemory } from "./kernel/wasm-memory.js";
  * memory they were given. Options have been checked before (`zarr/plan/codec-rules.ts`), stored bytes have not.
  */
 export interface Codec {
-  /**
-   * Decodes stored bytes.
-   * @param memory For the result, if the codec can use it; the caller gives it back. Default: memory of its own.
-   * @returns `step.decodedByteLength` bytes, at most `step.maxDecodedByteLength`; the caller checks this too.
-   * @throws ZpublishError `corrupt-chunk`
-   */
-  readonly decode: (
-    bytes: Uint8Array,
-    step: CodecStep,
-    memory?: KernelMemory,
-  ) => Uint8Array | Promise<Uint8Array>;
+  /** Decodes stored bytes; the caller checks the length. @throws ZpublishError `corrupt-chunk` */
+  readonly decode: Transform;
   /**
    * Encodes bytes; absent if the codec is only decoded. The same input gives the same output on all machines for which
    * `encoder-revision.ts` gives the same revision.
    * @throws ZpublishError `codec-failed`
    */
-  readonly encode?: (
-    bytes: Uint8Array,
-    step: CodecStep,
-    memory?: KernelMemory,
-  ) => Uint8Array | Promise<Uint8Array>;
+  readonly encode?: Transform;
 }
+
+/** @param memory For the result, if the codec can use it; the caller gives it back. Default: memory of its own. */
+type Transform = (
+  bytes: Uint8Array,
+  step: CodecStep,
+  memory?: KernelMemory,
+) => Uint8Array | Promise<Uint8Array>;
 
 /** Creates an error about stored bytes. `run-steps.ts` puts the name of the chunk before its message. */
 export function corrupt(message: string, cause?: unknown): ZpublishError {

@@ -36,25 +36,15 @@ type MadeChunk =
       readonly checksum: number | undefined;
       /** Combined version of the stored chunks that were read. */
       readonly version: string;
-      readonly timings: ChunkTimings;
+      readonly timings: Readonly<ChunkInput["timings"]>;
     }
   | { readonly status: "absent" };
 
 /** The result of making a chunk. Errors are data, because they lose class and fields between threads. */
 export type ChunkOutcome = MadeChunk | { readonly status: "failed"; readonly error: ErrorData };
 
-/** Milliseconds per stage. */
-interface ChunkTimings {
-  readonly read: number;
-  readonly decode: number;
-  readonly encode: number;
-}
-
 /** The input of one served chunk, and how it is to come out. */
-interface ChunkJob extends ChunkInput {
-  readonly into: ArrayBuffer | undefined;
-  readonly withChecksum: boolean;
-}
+type ChunkJob = ChunkInput & MakeChunkOptions;
 
 /** Options of {@link makeChunk}. */
 interface MakeChunkOptions {
@@ -77,10 +67,9 @@ export async function makeChunk(
   reader: ChunkReader,
   options: MakeChunkOptions = {},
 ): Promise<MadeChunk> {
-  const { decoded, into, withChecksum = false } = options;
   const memory = currentKernel().lease();
   const timings = { read: 0, decode: 0, encode: 0 };
-  const job: ChunkJob = { plan, reader, memory, timings, decoded, into, withChecksum };
+  const job: ChunkJob = { ...options, plan, reader, memory, timings };
   try {
     return plan.kind === "rechunk"
       ? await makeRechunked(job, chunkCoords)

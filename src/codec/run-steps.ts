@@ -9,8 +9,7 @@ import { CODECS } from "./codecs.js";
 import { type KernelMemory, OWN_MEMORY } from "./kernel/wasm-memory.js";
 
 /**
- * Undoes codecs, outermost first, checking the length after each.
- * @param steps As in `EncodingPlan.decode`.
+ * Undoes codecs, outermost first, and checks the length after each.
  * @param what The chunk, to begin error messages with: `'a/b' chunk 0.1`.
  * @param memory For the result and for intermediate bytes. Default: memory of its own.
  * @returns Bytes that may be a view of the input, or of that memory.
@@ -36,10 +35,7 @@ export async function decodeSteps(
 }
 
 /**
- * Applies codecs, innermost first.
- * @param steps As in `EncodingPlan.encode`.
- * @param memory As for {@link decodeSteps}.
- * @returns Bytes that may be a view of the input, or of that memory.
+ * Applies codecs, innermost first, with parameters and result as {@link decodeSteps}.
  * @throws ZpublishError `corrupt-chunk` if the bytes do not have the length to be encoded; `codec-failed`.
  */
 export async function encodeSteps(
@@ -92,7 +88,7 @@ export interface ChunkInput {
   readonly memory: KernelMemory;
   readonly timings: StageTimes;
   /** Decoded chunks to use and to add to; undefined if none are kept. */
-  readonly decoded: DecodedChunks | undefined;
+  readonly decoded?: DecodedChunks | undefined;
 }
 
 /** The decoded chunks of a thread, and the key that tells this array's chunks from others'. */

@@ -39,9 +39,7 @@ export function isNumcodecsWornOut(): boolean {
 }
 
 /**
- * Runs the Zstandard of numcodecs.js.
- * @param config With the `level`, to encode.
- * @returns Bytes that own their buffer, outside the WebAssembly heap.
+ * Runs the Zstandard of numcodecs.js. @returns Bytes outside the WebAssembly heap.
  * @throws Error with the library's message if it refuses the bytes; ZpublishError `codec-failed` if it broke.
  */
 async function runNumcodecsZstd(
@@ -49,7 +47,7 @@ async function runNumcodecsZstd(
   bytes: Uint8Array,
   config: object = {},
 ): Promise<Uint8Array> {
-  const module = await loadModule();
+  const module = await loadNumcodecsZstd();
   try {
     return await module.default.fromConfig(config)[operation](bytes);
   } catch (error) {
@@ -74,11 +72,7 @@ async function runNumcodecsZstd(
  * Loads the codec before it is needed. Node.js 20 leaves a file's descriptor open if a thread dies while it imports the file, so a
  * worker imports nothing while it handles data that may end it.
  */
-export async function loadNumcodecsZstd(): Promise<void> {
-  await loadModule();
-}
-
-function loadModule(): Promise<NumcodecsModule> {
+export function loadNumcodecsZstd(): Promise<NumcodecsModule> {
   if (loading !== undefined) return loading;
   // The query makes another module of the same file, with a heap of its own.
   const query = reloads === 0 ? "" : `?${reloads}`;

@@ -258,10 +258,7 @@ const MAX_ROW = 2_048;
 
 /**
  * Coarsens a box of items: each block of cells becomes one. Blocks at the edge of the array have fewer cells, as with
- * `coarsen(boundary="pad")` of xarray.
- * @param items The whole box in C order.
- * @param chunkCoords Position of the box in the grid of `plan.served`.
- * @param memory For the result. Default: memory of its own.
+ * `coarsen(boundary="pad")` of xarray. Parameters are those of `computeItems`.
  * @returns The items of the coarser chunk in C order, with fill items outside of the array.
  */
 export function coarsen(

@@ -48,10 +48,7 @@ export function hasH5wasm(): boolean {
   }
 }
 
-/**
- * Loads h5wasm once for this thread, which takes 0.3 s and some 60 MB.
- * @throws ZpublishError `unsupported` if it is not installed.
- */
+/** Loads h5wasm once for this thread, which takes 0.3 s and some 60 MB. @throws ZpublishError `unsupported` if it is missing. */
 export function loadH5wasm(): Promise<H5wasm> {
   loading ??= load(instances++);
   return loading;
@@ -154,27 +151,14 @@ function datasetHeader(
     message(PIPELINE, [2, filters.length, ...pipeline]),
   ];
   const body = messages.flat();
-  return [
-    1,
-    0,
-    ...little(messages.length, 2),
-    ...little(1, 4),
-    ...little(body.length, 4),
-    ...little(0, 4),
-    ...body,
-  ];
+  return [1, 0, ...little(messages.length, 2), ...[1, body.length, 0].flatMap((n) => little(n, 4)), ...body];
 }
 
 /** Returns a message of an object header, which takes a multiple of 8 bytes. */
 function message(type: number, body: readonly number[]): number[] {
   const padding = -body.length & 7;
-  return [
-    ...little(type, 2),
-    ...little(body.length + padding, 2),
-    ...little(0, 4),
-    ...body,
-    ...little(0, padding),
-  ];
+  const head = [type, body.length + padding, 0, 0].flatMap((number) => little(number, 2));
+  return [...head, ...body, ...little(0, padding)];
 }
 
 /** Returns the bytes of a number, the least significant first. */

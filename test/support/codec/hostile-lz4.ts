@@ -121,33 +121,20 @@ export const HOSTILE_BLOCKS: readonly HostileBlock[] = [
     gives: "corrupt",
   },
 
-  {
+  ...(
+    [
+      ["a match as the end", new Uint8Array(0), -1],
+      ["an empty sequence as the end", new Uint8Array(0)],
+      ["one literal behind the last match", Uint8Array.of(9)],
+    ] as const
+  ).map(([name, literals, end]) => ({
     ...good(
-      "a match as the end",
-      lz4Block(
-        { literals: ascending(8), distance: 8, matchLength: 12 },
-        { literals: new Uint8Array(0) },
-      ).subarray(0, -1),
-      cycle(ascending(8), 20),
+      name,
+      lz4Block({ literals: ascending(8), distance: 8, matchLength: 12 }, { literals }).subarray(0, end),
+      Buffer.concat([cycle(ascending(8), 20), literals]),
     ),
     mayBeRefused: true,
-  },
-  {
-    ...good(
-      "an empty sequence as the end",
-      lz4Block({ literals: ascending(8), distance: 8, matchLength: 12 }, { literals: new Uint8Array(0) }),
-      cycle(ascending(8), 20),
-    ),
-    mayBeRefused: true,
-  },
-  {
-    ...good(
-      "one literal behind the last match",
-      lz4Block({ literals: ascending(8), distance: 8, matchLength: 12 }, { literals: Uint8Array.of(9) }),
-      Buffer.concat([cycle(ascending(8), 20), Uint8Array.of(9)]),
-    ),
-    mayBeRefused: true,
-  },
+  })),
 ];
 
 function good(name: string, block: Uint8Array, bytes: Uint8Array): HostileBlock {
