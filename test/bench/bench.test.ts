@@ -1,16 +1,14 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
-import { type AddressInfo, createServer as createTcpServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { killChildren, runChild, startChild, stopChild, waitForLine } from "../../bench/children.js";
+import { killChildren, startChild, stopChild, waitForLine } from "../../bench/children.js";
 import { foreignReport } from "../../bench/foreign-files.js";
 import { baseBuild, runTable } from "../../bench/harness/harness.js";
 import { markdownReport } from "../../bench/harness/report.js";
 import { runLoad } from "../../bench/load/load.js";
-import { askAtOnce } from "../../bench/load/raw-http.js";
-import { startProbe } from "../../bench/load/run-probe.js";
 import { parseBenchOptions } from "../../bench/options.js";
 import { readProcessCost, readResidentMemory } from "../../bench/process-cost.js";
 import { checkSame } from "../../bench/subjects/check-answers.js";
@@ -87,52 +85,6 @@ t.test("a wrong byte is found, and a load fails if an answer does", async (t) =>
   await t.rejects(checkSame(baseUrl, "/wrong", Buffer.alloc(100_000)), {
     message: /\/wrong: .*not the same/,
   });
-});
-
-t.test("requests at once come whole, and an answer that breaks off is an error", async (t) => {
-  let waiting: (() => void)[] = [];
-  const baseUrl = await listening(t, (_, response) => {
-    waiting.push(() => void response.setHeader("Content-Length", 3).end("yes"));
-    if (waiting.length < 40) return;
-    for (const answer of waiting) answer();
-    waiting = [];
-  });
-  const answers = await askAtOnce(baseUrl, "/x", 40);
-  t.same([...new Set(answers.map(({ status, body }) => `${status} ${body}`))], ["200 yes"]);
-  const server = createTcpServer((socket) => {
-    socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"));
-  }).listen(0, "127.0.0.1");
-  t.teardown(() => server.close());
-  await new Promise((resolve) => server.once("listening", resolve));
-  const broken = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await t.rejects(askAtOnce(broken, "/x", 1), { message: /closed the connection/ });
-});
-
-t.test("a probe counts the time that a server stands still", async (t) => {
-  let isHeld = false;
-  const held: (() => void)[] = [];
-  const baseUrl = await listening(t, (_, response) => {
-    const answer = () => void response.setHeader("Content-Length", 1).end("1");
-    if (isHeld) held.push(answer);
-    else answer();
-  });
-  const probe = await startProbe({ baseUrl, paths: ["/a", "/b", "/a"], pauseMs: 1, scratch });
-  isHeld = true;
-  await sleep(300);
-  isHeld = false;
-  for (const answer of held) answer();
-  await sleep(100);
-  const { all, paths } = await probe.stop();
-  t.ok(all.max >= 250, `longest ${all.max}`);
-  t.equal(paths["/a"]!.requests + paths["/b"]!.requests, all.requests);
-});
-
-t.test("a program that fails is an error with what it said", async (t) => {
-  const args = ["-e", 'console.error("no room"); process.exit(3)'];
-  await t.rejects(runChild(process.execPath, args), { message: /ended with 3: no room/ });
-  const child = await startChild(process.execPath, args);
-  await t.rejects(waitForLine(child, /ready/), { message: /ended with 3 before it was ready: no room/ });
-  await t.rejects(startChild("/no/such/program", []), { message: /cannot be started/ });
 });
 
 t.test("what a process costs is known while it lives, and its children die with it", { skip }, async (t) => {
