@@ -3,15 +3,7 @@ import { filterTypes, type NumericType } from "../zarr/plan/codec-rules.js";
 import { type Codec, corrupt } from "./codec.js";
 import { sumUp, takeDifferences } from "./compute/running-sum.js";
 import { convertItems } from "./convert-items.js";
-import {
-  allocateItems,
-  bytesOf,
-  copyNativeBytes,
-  type NumberView,
-  nativeBytes,
-  swapToOrder,
-  viewOf,
-} from "./item-reader.js";
+import { allocateItems, bytesOf, copyNativeBytes, nativeBytes, swapToOrder, viewOf } from "./item-reader.js";
 import { currentKernel } from "./kernel/kernel.js";
 import { type KernelMemory, OWN_MEMORY } from "./kernel/wasm-memory.js";
 
@@ -50,9 +42,6 @@ function sumTypeOf(dtype: NumericType, astype: NumericType): NumericType {
 
 const DOUBLE: NumericType = Object.freeze({ kind: "f", itemSize: 8, isBigEndian: false, name: "<f8" });
 
-/** Items per block: 16 KiB, half of a first-level cache. */
-const BLOCK_ITEMS = 2048;
-
 /**
  * `fixedscaleoffset` of numcodecs, decoding only: `encoded / scale + offset` in numpy's arithmetic, which has double precision
  * for integers and single precision for single floats.
@@ -70,7 +59,11 @@ export const fixedScaleOffset: Codec = {
     } else if (encoded instanceof Float32Array) {
       decoded.set(encoded);
       scaleFloats(decoded as Float32Array, Math.fround(scale), Math.fround(offset));
-    } else scaleToFloats(encoded, decoded as Float32Array, scale, offset);
+    } else {
+      const doubles = new Float64Array(encoded);
+      scaleDoubles(doubles, scale, offset);
+      decoded.set(doubles);
+    }
     return swapToOrder(bytesOf(decoded), dtype);
   },
 };
@@ -82,20 +75,6 @@ function scaleDoubles(items: Float64Array, scale: number, offset: number): void 
 
 function scaleFloats(items: Float32Array, scale: number, offset: number): void {
   for (let i = 0; i < items.length; i++) items[i] = Math.fround(items[i]! / scale) + offset;
-}
-
-/** Scales integers in double precision, block by block. */
-function scaleToFloats(from: NumberView, to: Float32Array, scale: number, offset: number): void {
-  const block = new Float64Array(Math.min(BLOCK_ITEMS, from.length));
-  for (let begin = 0; begin < from.length; begin += BLOCK_ITEMS) {
-    const end = begin + BLOCK_ITEMS;
-    block.set(from.subarray(begin, end));
-    scaleBlock(block, to.subarray(begin, end), scale, offset);
-  }
-}
-
-function scaleBlock(from: Float64Array, to: Float32Array, scale: number, offset: number): void {
-  for (let i = 0; i < to.length; i++) to[i] = from[i]! / scale + offset;
 }
 
 /** `shuffle` of numcodecs: bytes of equal weight lie together. Lengths must be multiples of `elementsize`. */
