@@ -51,16 +51,12 @@ interface ProgressReporter<T> {
   clear(): void;
 }
 
-/**
- * Creates a reporter of opening datasets. It updates a live line on a terminal, or else logs a line every few seconds.
- * @param now Milliseconds of any clock.
- */
+/** Creates a reporter of opening datasets. It updates a live line on a terminal, or else logs a line every few seconds. */
 export function createOpenReporter(
   stream: LineStream,
   log: Pick<Log, "info">,
-  now: () => number = () => performance.now(),
 ): ProgressReporter<OpenProgress> {
-  const line = createLine(stream, { live: 100, log: 3_000, quiet: 400 }, now);
+  const line = createLine(stream, { live: 100, log: 3_000, quiet: 400 }, () => performance.now());
   return {
     update(progress) {
       if (!line.isDue()) return;
