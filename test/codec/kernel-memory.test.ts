@@ -10,12 +10,10 @@ import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { bloscFrame, uint32 } from "../support/codec/blosc-frame.js";
-import { DAMAGED_FRAMES } from "../support/codec/damaged-frames.js";
-import { LZ4, packed } from "../support/codec/hostile-frame.js";
+import { DAMAGED_FRAMES, LZ4, packed, UNUSUAL_FRAMES } from "../support/codec/hostile-frame.js";
 import { HOSTILE_BLOCKS, type HostileBlock } from "../support/codec/hostile-lz4.js";
 import { streamNative } from "../support/codec/native-numcodecs.js";
 import { reportFailures, stepOf } from "../support/codec/steps.js";
-import { UNUSUAL_FRAMES } from "../support/codec/unusual-frames.js";
 import { storedArray } from "../support/datasets/stored-array.js";
 import { arrayBytes, readerOf } from "../support/datasets/stored-chunks.js";
 
