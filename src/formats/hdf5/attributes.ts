@@ -2,10 +2,17 @@ import { startCooperatively } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import { readBTree2 } from "./b-trees.js";
 import { ByteCursor, bufferOf, check, invalidFile, roundUp, unsupportedFile } from "./bytes.js";
-import { integerAt } from "./datatypes.js";
+import { integerAt, parseDatatype } from "./datatypes.js";
 import type { Hdf5Attribute, Hdf5Item, Hdf5Type } from "./hdf5-model.js";
 import { FractalHeap, type GlobalHeap, type HeapCollection } from "./heaps.js";
-import { cursorOf, type HeaderMessage, itemCount, MESSAGE, type ObjectReader } from "./objects.js";
+import {
+  cursorOf,
+  type HeaderMessage,
+  itemCount,
+  MESSAGE,
+  type ObjectReader,
+  parseDataspace,
+} from "./objects.js";
 
 /** Records of the B-tree that has attributes by name, and their bytes: heap id, flags, creation order, hash. */
 const ATTRIBUTES_BY_NAME = 8;
@@ -91,8 +98,9 @@ async function readAttribute(reader: ObjectReader, cursor: ByteCursor): Promise<
   const name = cursor.text(nameBytes);
   const typePart = cursor.part(typeBytes, "datatype");
   const spacePart = cursor.part(spaceBytes, "dataspace");
-  const type = await reader.shared.datatype(typePart, (flags & 1) !== 0);
-  const { shape } = await reader.shared.dataspace(spacePart, (flags & 2) !== 0);
+  const { shared } = reader;
+  const type = (flags & 1) === 0 ? parseDatatype(typePart) : await shared.datatype(typePart);
+  const { shape } = (flags & 2) === 0 ? parseDataspace(spacePart) : await shared.dataspace(spacePart);
   try {
     return [name, { type, shape, items: await readValues(reader, cursor, type, shape) }];
   } catch (error) {

@@ -1,7 +1,7 @@
 import { elementCount } from "../../model/data-tree.js";
 import { readAttributes } from "./attributes.js";
 import { type ByteCursor, check, type Hdf5Input, invalidFile, roundUp, unsupportedFile } from "./bytes.js";
-import { MAX_RANK } from "./datatypes.js";
+import { MAX_RANK, parseDatatype } from "./datatypes.js";
 import type { Hdf5ChunkedLayout, Hdf5ChunkIndex, Hdf5Dataset, Hdf5Filter, Hdf5Layout } from "./hdf5-model.js";
 import {
   cursorOf,
@@ -39,7 +39,8 @@ export async function datasetOfMessages(
     throw invalidFile("dataset: expected a dataspace, a datatype and a layout, received less");
   }
   const { shape, maxShape } = parseDataspace(cursorOf(space, "dataspace"));
-  const type = await shared.datatype(cursorOf(datatype, "datatype"), datatype.isShared);
+  const typeCursor = cursorOf(datatype, "datatype");
+  const type = datatype.isShared ? await shared.datatype(typeCursor) : parseDatatype(typeCursor);
   // Writers that want to be read by old libraries store both fill values.
   const fill = find(MESSAGE.fill) ?? find(MESSAGE.oldFill);
   const filters = find(MESSAGE.filters);

@@ -299,22 +299,16 @@ class SharedMessages {
     return message.isShared ? this.follow(parsePlace(cursor), message.type, structure) : cursor;
   }
 
-  /** Parses a dataspace. @param isShared True if the content only says where the message is. */
-  async dataspace(cursor: ByteCursor, isShared: boolean): Promise<Dataspace> {
-    const { structure } = cursor;
-    return parseDataspace(
-      isShared ? await this.follow(parsePlace(cursor), MESSAGE.dataspace, structure) : cursor,
-    );
+  /** Parses a dataspace that is shared. @param cursor At the place of the message. */
+  async dataspace(cursor: ByteCursor): Promise<Dataspace> {
+    return parseDataspace(await this.follow(parsePlace(cursor), MESSAGE.dataspace, cursor.structure));
   }
 
-  /** Returns the type of a datatype message. A committed datatype is parsed once. */
-  datatype(cursor: ByteCursor, isShared: boolean): Hdf5Type | Promise<Hdf5Type> {
-    if (!isShared) return parseDatatype(cursor);
+  /** Returns a committed datatype, which is parsed once. @param cursor At the place of the message. */
+  async datatype(cursor: ByteCursor): Promise<Hdf5Type> {
     const address = parsePlace(cursor);
-    return this.types.get(address) ?? this.committedType(address);
-  }
-
-  private async committedType(address: number): Promise<Hdf5Type> {
+    const known = this.types.get(address);
+    if (known !== undefined) return known;
     const type = parseDatatype(await this.follow(address, MESSAGE.datatype, "datatype"));
     this.types.set(address, type);
     return type;
