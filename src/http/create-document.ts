@@ -2,6 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
+import { memoPromise } from "../event-loop/joined.js";
 import type { ContentCoding, Document } from "./reply.js";
 
 /** A document of at most so many bytes fits a packet or two anyhow, and is never compressed. */
@@ -76,37 +77,20 @@ function* joinSteps(blocks: readonly Buffer[], byteLength: number): CooperativeT
 }
 
 function documentOf(bytes: Uint8Array, contentType: string, hash: Hash): Document {
-  const worthwhile = bytes.byteLength > MIN_COMPRESSED_BYTES;
-  const made: Partial<Record<ContentCoding, Uint8Array | null>> = {};
-  const making: Partial<Record<ContentCoding, Promise<Uint8Array | undefined>>> = {};
+  const isWorthwhile = bytes.byteLength > MIN_COMPRESSED_BYTES;
+  const forms = { br: memoPromise<Uint8Array | undefined>(), gzip: memoPromise<Uint8Array | undefined>() };
 
   async function encode(coding: ContentCoding): Promise<Uint8Array | undefined> {
-    let encoded: Uint8Array | undefined;
-    try {
-      encoded = await ENCODERS[coding](bytes);
-    } catch {
-      // Out of memory, say. The document can always be sent as it is.
-    }
-    const kept = encoded !== undefined && encoded.byteLength < bytes.byteLength ? encoded : null;
-    made[coding] = kept;
-    return kept ?? undefined;
+    // A failure is out of memory, say. The document can always be sent as it is.
+    const encoded = await ENCODERS[coding](bytes).catch(() => undefined);
+    return encoded !== undefined && encoded.byteLength < bytes.byteLength ? encoded : undefined;
   }
 
   return Object.freeze({
     contentType,
     bytes,
     etag: endEtag(hash),
-    async encoded(coding: ContentCoding) {
-      if (!worthwhile) return undefined;
-      making[coding] ??= encode(coding);
-      return making[coding];
-    },
-    encodedNow(coding: ContentCoding) {
-      if (!worthwhile) return undefined;
-      const kept = made[coding];
-      if (kept === undefined) return null;
-      return kept ?? undefined;
-    },
+    encoded: (coding: ContentCoding) => (isWorthwhile ? forms[coding](() => encode(coding)) : undefined),
   });
 }
 

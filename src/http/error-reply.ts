@@ -1,6 +1,7 @@
 import { type ErrorCode, messageOf, ZpublishError } from "../errors.js";
+import type { AccessRules } from "./access/access-rules.js";
 import { type Exchange, withVary, writeHead } from "./exchange.js";
-import { ALLOWED_METHODS } from "./headers.js";
+import { ALLOWED_METHODS, type HeaderLines } from "./headers.js";
 import { requestFields } from "./request-log.js";
 
 /** How an error is answered. */
@@ -12,7 +13,7 @@ interface ErrorAnswer {
   readonly logLevel: "debug" | "warn" | "error";
   /** Seconds after which trying again may help. */
   readonly retryAfterSeconds?: number;
-  /** At random so many seconds more at most: those who are turned away at once are not to come again at once. */
+  /** Random seconds that are added at most, so that clients that are turned away together come again one after the other. */
   readonly retrySpreadSeconds?: number;
 }
 
@@ -81,44 +82,10 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
 /** Longest message that is shown. */
 const MAX_MESSAGE_LENGTH = 2048;
 
-/** An error as an answer. */
-interface ErrorReply {
-  readonly status: string;
-  /** JSON, UTF-8. */
-  readonly body: string;
-  readonly logLevel: ErrorAnswer["logLevel"];
-  readonly retryAfterSeconds: number | undefined;
-  /** Whether the body names the request's id, for the log to have it too. */
-  readonly hasId: boolean;
-}
-
-/**
- * The answer to an error.
- * @param id Makes the id of a failure; called for those only.
- */
-export function errorReply(error: ZpublishError, id: () => string): ErrorReply {
-  const answer = ANSWERS[error.code] ?? ANSWERS.internal;
-  const hasId = answer.logLevel === "error";
-  const isParameter = error.code === "invalid-path" || error.code === "invalid-query";
-  const detail = isParameter ? [parameterDetail(error)] : (answer.detail ?? shown(error.message));
-  return {
-    status: answer.status,
-    body: JSON.stringify(hasId ? { detail, id: id() } : { detail }),
-    logLevel: answer.logLevel,
-    retryAfterSeconds: retryAfter(answer),
-    hasId,
-  };
-}
-
 /** Returns the detail of an error's answer, which names nothing of the machine; undefined is an unexpected error. */
 export function publicDetail(error: ZpublishError | undefined): string {
   const answer = ANSWERS[error?.code ?? "internal"] ?? ANSWERS.internal;
   return answer.detail ?? shown(error?.message ?? "");
-}
-
-function retryAfter({ retryAfterSeconds, retrySpreadSeconds = 0 }: ErrorAnswer): number | undefined {
-  if (retryAfterSeconds === undefined) return undefined;
-  return retryAfterSeconds + Math.floor(Math.random() * (retrySpreadSeconds + 1));
 }
 
 /** As pydantic writes it, which is what users of Xpublish know. */
@@ -145,44 +112,56 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
       : new ZpublishError("internal", messageOf(thrown), { cause: thrown });
   // A client that has disconnected does not count as rejected.
   if (exchange.over && (error.code === "overloaded" || error.code === "cancelled")) return;
-  const reply = errorReply(error, () => exchange.id);
+  const answer = ANSWERS[error.code] ?? ANSWERS.internal;
+  // The body names the request's id, for the log to have it too.
+  const hasId = answer.logLevel === "error";
   const { logs } = metrics;
   const { code, message } = error;
   if (code === "overloaded") {
     logs.rejections[exchange.priority] += 1;
     logs.rejected(message, () => log.warn({ code, rejected: 1 }, `requests rejected: ${message}`));
-  } else if (log.isLevelEnabled(reply.logLevel)) {
-    const fields = { ...requestFields(exchange), code, ...(reply.hasId ? { err: thrown } : {}) };
-    if (reply.logLevel === "debug") log.debug(fields, message);
-    else logs.failed(message, () => log[reply.logLevel](fields, message));
+  } else if (log.isLevelEnabled(answer.logLevel)) {
+    const fields = { ...requestFields(exchange), code, ...(hasId ? { err: thrown } : {}) };
+    if (answer.logLevel === "debug") log.debug(fields, message);
+    else logs.failed(message, () => log[answer.logLevel](fields, message));
   }
   if (exchange.over) return;
   if (exchange.started) {
     exchange.drop();
     return;
   }
-  if (reply.status.startsWith("5")) {
+  if (answer.status.startsWith("5")) {
     exchange.isNamed = true;
     if (access.accessLogShare > 0) exchange.noteForLog();
   }
+  const detail =
+    code === "invalid-path" || code === "invalid-query" ? [parameterDetail(error)] : publicDetail(error);
+  const body = Buffer.from(JSON.stringify(hasId ? { detail, id: exchange.id } : { detail }), "utf8");
+  exchange.cork(() => {
+    writeHead(exchange, answer.status, withVary(linesOf(error, answer, access), access.vary));
+    if (exchange.method === "HEAD") exchange.endBodiless(body.byteLength);
+    else if (closeConnection) exchange.endAndClose(body);
+    else exchange.endWith(body);
+  });
+}
+
+function linesOf(error: ZpublishError, answer: ErrorAnswer, access: AccessRules): HeaderLines {
+  const { retryAfterSeconds, retrySpreadSeconds = 0 } = answer;
   const lines: [name: string, value: string][] = [
     ["Content-Type", "application/json"],
     // Caches must revalidate: an absent chunk may be written, a failure may pass, and a 404 without this header may be stored
     // by heuristics.
     ["Cache-Control", access.cacheControlOf("no-cache")],
   ];
-  if (reply.retryAfterSeconds !== undefined) lines.push(["Retry-After", String(reply.retryAfterSeconds)]);
+  if (retryAfterSeconds !== undefined) {
+    const spread = Math.floor(Math.random() * (retrySpreadSeconds + 1));
+    lines.push(["Retry-After", String(retryAfterSeconds + spread)]);
+  }
   if (error.code === "method-not-allowed") lines.push(["Allow", ALLOWED_METHODS]);
   if (error.code === "range-not-satisfiable")
     lines.push(["Content-Range", `bytes */${error.details.byteLength ?? 0}`]);
   if (error.code === "unauthorized") lines.push(["WWW-Authenticate", challenge(error)]);
-  const body = Buffer.from(reply.body, "utf8");
-  exchange.cork(() => {
-    writeHead(exchange, reply.status, withVary(lines, access.vary));
-    if (exchange.method === "HEAD") exchange.endBodiless(body.byteLength);
-    else if (closeConnection) exchange.endAndClose(body);
-    else exchange.endWith(body);
-  });
+  return lines;
 }
 
 /** Returns the challenge. A client that sent no token gets no error code (RFC 6750 §3). */

@@ -238,8 +238,6 @@ export interface RouteCounts {
   readonly route: string;
   /** Counts by method and status line without the version; {@link CLIENT_GONE} if the answer never began. */
   readonly requests: Readonly<Record<MethodLabel, Map<string, number>>>;
-  /** GET requests answered 200, which are the most by far and not in `requests`. */
-  ok: number;
   /** Bytes of bodies that were sent whole. */
   bytes: number;
   /** Answers that began and were not sent whole: the client left or was dropped. */
@@ -287,7 +285,6 @@ function createRouteCounts(route: string, send: Histogram): RouteCounts {
     route,
     send,
     requests: { GET: new Map(), HEAD: new Map(), OPTIONS: new Map(), other: new Map() },
-    ok: 0,
     bytes: 0,
     brokenOff: 0,
     firstByte: createHistogram(BOUNDS),
@@ -313,12 +310,9 @@ interface CountedRequest {
 export function countRequest(exchange: CountedRequest, nowMs: number): void {
   const { counts, status, beganMs, firstByteMs, isWhole } = exchange;
   const seconds = (nowMs - beganMs) / 1_000;
-  if (status === "200 OK" && exchange.methodLabel === "GET") counts.ok += 1;
-  else {
-    const ofMethod = counts.requests[exchange.methodLabel];
-    const line = status === "" ? CLIENT_GONE : status;
-    ofMethod.set(line, (ofMethod.get(line) ?? 0) + 1);
-  }
+  const ofMethod = counts.requests[exchange.methodLabel];
+  const line = status === "" ? CLIENT_GONE : status;
+  ofMethod.set(line, (ofMethod.get(line) ?? 0) + 1);
   counts.whole.observe(seconds);
   if (!isWhole && status !== "") counts.brokenOff += 1;
   else counts.bytes += exchange.byteLength;

@@ -48,9 +48,7 @@ export interface Document {
    * Returns the compressed form, made at the first call and kept; undefined if compression does not pay (up to 1 KiB, or no
    * gain). Never rejects.
    */
-  encoded(coding: ContentCoding): Promise<Uint8Array | undefined>;
-  /** Returns the compressed form if it is made already; undefined if compression does not pay, null if it is not made yet. */
-  encodedNow(coding: ContentCoding): Uint8Array | undefined | null;
+  encoded(coding: ContentCoding): Uint8Array | undefined | Promise<Uint8Array | undefined>;
 }
 
 /** A page or metadata document, prepared before it was requested. */

@@ -360,8 +360,8 @@ export function negotiateDocument(
   if (known !== undefined) return known;
   const choose = (encoded: Uint8Array | undefined) =>
     encoded === undefined ? variantOf(reply, "identity", document.bytes) : variantOf(reply, coding, encoded);
-  const encoded = document.encodedNow(coding);
-  return encoded === null ? document.encoded(coding).then(choose) : choose(encoded);
+  const encoded = document.encoded(coding);
+  return encoded instanceof Promise ? encoded.then(choose) : choose(encoded);
 }
 
 /** A form of a document, and what its header lines were made of. */

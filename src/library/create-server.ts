@@ -9,20 +9,13 @@ import { createLog } from "../observe/log.js";
 import { isGivenPlugin } from "../plugins/load-plugins.js";
 import type { Plugin } from "../plugins/plugin.js";
 import type { ServerConfig } from "../server/open-app.js";
-import { openServer } from "../server/server.js";
+import { openServer, type ServerHandle } from "../server/server.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { Source } from "../zarr/stored-tree.js";
 import { type CheckedServerOptions, checkServerOptions, type ServerOptions } from "./server-options.js";
 
 /** A server of a program that uses this package. */
-export interface Server {
-  /**
-   * Begins to accept connections.
-   * @throws ZpublishError `invalid-config` if the server cannot listen on host and port.
-   */
-  listen(address?: { readonly host?: string; readonly port?: number }): Promise<{ readonly url: string }>;
-  /** Reads new metadata of every dataset now. Never throws. */
-  refresh(): Promise<void>;
+export interface Server extends Pick<ServerHandle, "listen" | "refresh" | "close"> {
   /**
    * Replaces the server's options in one step. No request fails, requests in flight finish with the options they began
    * with, and datasets whose options are the same stay open. Concurrent calls run one after the other.
@@ -31,11 +24,6 @@ export interface Server {
    * @throws ZpublishError as `createServer`, and `draining` if the server closes; nothing has changed then.
    */
   reload(options: ServerOptions): Promise<readonly string[]>;
-  /**
-   * Answers as before for `drainDelay`, but is not ready. Then stops accepting connections, finishes requests in flight
-   * for at most `drainTimeout`, and closes datasets, pool and cache. Given trees stay open.
-   */
-  close(): Promise<void>;
 }
 
 /**
@@ -47,16 +35,17 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const server = await openServer(configOf(options), { log: typeof log === "string" ? createLog(log) : log });
   const oneAtATime = createOneAtATime();
 
+  const { listen, refresh, close } = server;
   return {
-    listen: server.listen,
-    refresh: server.refresh,
+    listen,
+    refresh,
+    close,
     reload: (next) =>
       oneAtATime(async () => {
         const prepared = await server.prepare(configOf(next));
         prepared.use();
         return prepared.ignored;
       }),
-    close: server.close,
   };
 }
 

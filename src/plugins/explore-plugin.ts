@@ -188,7 +188,6 @@ function withEncoded(document: Document, encoded: Readonly<Record<ContentCoding,
     encoded[coding].byteLength < document.bytes.byteLength ? encoded[coding] : undefined;
   return Object.freeze({
     ...document,
-    encoded: async (coding: ContentCoding) => smaller(coding),
-    encodedNow: smaller,
+    encoded: smaller,
   });
 }

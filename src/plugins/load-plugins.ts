@@ -1,16 +1,9 @@
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { ChunkService } from "../chunk/chunk-service.js";
 import type { PluginConfig } from "../config/config.js";
 import { BUILT_IN_PLUGINS, type BuiltInPlugin, isBuiltIn } from "../config/select-plugins.js";
-import type { DatasetPath, Datasets } from "../dataset/dataset.js";
 import { messageOf, ZpublishError } from "../errors.js";
-import { createDocument } from "../http/create-document.js";
-import type { Route } from "../http/router.js";
-import type { Log } from "../observe/log.js";
-import type { PreviewService } from "../pages/preview-service.js";
-import type { SnapshotMemo } from "./documents.js";
-import type { Plugin, PluginContext, PluginModule } from "./plugin.js";
+import type { Plugin, PluginModule } from "./plugin.js";
 
 /** The built-in plugins, imported on demand: one that is switched off is not loaded. */
 const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
@@ -107,43 +100,4 @@ function hintAt(error: unknown): string {
   return isTakenForCommonJs
     ? ' (an ES module\'s file is named .mjs, or its package.json has "type": "module")'
     : "";
-}
-
-/** Parts of the server that a plugin's context offers. */
-interface PluginParts {
-  readonly datasets: Datasets;
-  readonly chunks: () => ChunkService;
-  readonly previews: () => PreviewService;
-  readonly plugins: readonly Plugin[];
-  readonly routes: () => readonly Route[];
-  readonly memo: SnapshotMemo;
-  readonly versions: Readonly<Record<string, string>>;
-  readonly title: string;
-  readonly datasetPath: DatasetPath;
-  readonly rootPath: string;
-  readonly log: Log;
-}
-
-/** Creates the context of plugins. Chunks and previews start at first use. */
-export function createPluginContext(parts: PluginParts): PluginContext {
-  const { memo, document } = parts.memo;
-  return {
-    datasets: parts.datasets,
-    get chunks() {
-      return parts.chunks();
-    },
-    get previews() {
-      return parts.previews();
-    },
-    plugins: () => parts.plugins.map(({ name, version, path }) => ({ name, version, path })),
-    versions: parts.versions,
-    createDocument,
-    document,
-    memo,
-    routes: parts.routes,
-    title: parts.title,
-    datasetPath: parts.datasetPath,
-    rootPath: parts.rootPath,
-    log: parts.log,
-  };
 }

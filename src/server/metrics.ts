@@ -56,14 +56,13 @@ function aboutRequests(http: MeasuredHttp): MetricFamily[] {
   ];
 }
 
-function requestsOf({ route, requests, ok }: RouteCounts): (readonly [Record<string, string>, number])[] {
-  const found = METHOD_LABELS.flatMap((method) =>
+function requestsOf({ route, requests }: RouteCounts): (readonly [Record<string, string>, number])[] {
+  return METHOD_LABELS.flatMap((method) =>
     Array.from(
       requests[method],
       ([status, count]) => [{ route, method, status: status.slice(0, 3) }, count] as const,
     ),
   );
-  return ok === 0 ? found : [[{ route, method: "GET", status: "200" }, ok], ...found];
 }
 
 function aboutLoad({ stats, metrics }: MeasuredHttp, limits: LimitsConfig): MetricFamily[] {

@@ -17,6 +17,7 @@ import { workThrough } from "../event-loop/work-through.js";
 import { assertRoot, isCollectionRoot } from "../find/collection-root.js";
 import { createKeptIndexes } from "../formats/kept-indexes.js";
 import { readTokenFile } from "../http/access/tokens.js";
+import { createDocument } from "../http/create-document.js";
 import { type HttpApp, prepareApp } from "../http/handle-request.js";
 import { readTlsFiles } from "../http/listening/listener.js";
 import type { Route } from "../http/router.js";
@@ -27,8 +28,8 @@ import { type OpenSourceOptions, openSource } from "../open/open-source.js";
 import { coreRoutes } from "../openapi/core-routes.js";
 import type { PreviewService } from "../pages/preview-service.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/documents.js";
-import { createPluginContext, isGivenPlugin, loadPlugins } from "../plugins/load-plugins.js";
-import type { Plugin, PluginDatasets } from "../plugins/plugin.js";
+import { isGivenPlugin, loadPlugins } from "../plugins/load-plugins.js";
+import type { Plugin, PluginContext, PluginDatasets } from "../plugins/plugin.js";
 import { createGivenProvider, createPluginProvider } from "../plugins/plugin-provider.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { Freshness } from "../stores/object-versions.js";
@@ -369,17 +370,25 @@ async function routesOf(
   },
 ): Promise<readonly Route[]> {
   const routes: Route[] = [];
-  const context = createPluginContext({
-    ...own,
-    chunks,
-    previews,
-    routes: () => routes,
+  const context: PluginContext = {
+    ...own.memo,
+    datasets: own.datasets,
+    // Both start at first use.
+    get chunks() {
+      return chunks();
+    },
+    get previews() {
+      return previews();
+    },
+    plugins: () => own.plugins.map(({ name, version, path }) => ({ name, version, path })),
     versions: packageVersions(),
+    createDocument,
+    routes: () => routes,
     datasetPath: datasetPathOf(config),
     title: config.title,
     rootPath: config.rootPath,
     log,
-  });
+  };
   const added = [coreRoutes(context)];
   for (const plugin of own.plugins) added.push([...((await plugin.routes?.(context)) ?? [])]);
   const [single] = config.single ? config.datasets : [];

@@ -40,7 +40,7 @@ export interface ServerHandle {
   metrics(): Promise<readonly MetricFamily[]>;
   /**
    * Makes the server not ready, and answers as before for the configured delay. Then stops accepting connections, finishes
-   * requests in flight within the configured time, and closes datasets, pool and cache.
+   * requests in flight within the configured time, and closes datasets, pool and cache. Trees that a program gave stay open.
    */
   close(): Promise<void>;
 }
@@ -222,18 +222,14 @@ function preparedReload(
 }
 
 /** A server that listens, as the command line uses it. */
-export interface RunningServer {
+export interface RunningServer extends Pick<ServerHandle, "refresh" | "close"> {
   readonly url: string;
-  /** As {@link ServerHandle.refresh}. */
-  refresh(): Promise<void>;
   /**
    * Replaces the configuration as a whole or not at all. One reload at a time.
    * @returns Changed options that stay as they are until a restart.
    * @throws ZpublishError The problem with the configuration; the current one stays in use.
    */
   reload(config: Config): Promise<readonly OptionKey[]>;
-  /** As {@link ServerHandle.close}. */
-  close(): Promise<void>;
 }
 
 /** Opens a server and listens on the configured address. */

@@ -94,13 +94,6 @@ t.test("admin endpoints answer when clients have all connections", async (t) => 
   t.equal(server.stats.connections, 1);
 });
 
-t.test("the admin port has the same limit for the length of paths", async (t) => {
-  const { server } = await serveRoutes(t, routes, { admin: { host: "127.0.0.1", port: 0 } });
-  const admin = await server.listenAdmin();
-  server.limit({ maxUrlBytes: 100 });
-  t.equal((await rawRequest(admin?.port ?? 0, `/${"x".repeat(200)}`)).status, 414);
-});
-
 t.test("no more connections are taken than the process may have files", async (t) => {
   const source = `
     import { createHttpServer } from ${JSON.stringify(new URL("../../src/http/server.js", import.meta.url).href)};

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import t from "tap";
 import { resolveConfig } from "../../src/config/resolve-config.js";
 import { PROGRAM, runScript } from "../support/servers/run-program.js";
+import { zarray } from "../support/write-store.js";
 
 /** Reads a document by its path from the nearest package.json. */
 function readDocument(file: string): string {
@@ -21,16 +22,7 @@ function exampleOf(after: string, language: string, file = "README.md"): string 
   return found;
 }
 
-const ZARRAY = {
-  zarr_format: 2,
-  shape: [1],
-  chunks: [1],
-  dtype: "|u1",
-  fill_value: 0,
-  order: "C",
-  filters: null,
-  compressor: null,
-};
+const ZARRAY = { ...zarray, shape: [1], chunks: [1] };
 const store = () => ({ ".zgroup": '{"zarr_format": 2}', a: { ".zarray": JSON.stringify(ZARRAY) } });
 /** Writes the stores that the examples name. */
 const data = () => ({ data: { "air.zarr": store(), "sst.zarr": store() } });

@@ -36,9 +36,8 @@ t.test("each file has a hash in its name, a type, and compressed forms that pay"
     const document = await assets.read(file);
     t.equal(document?.contentType, types[ending], name);
     for (const coding of ["br", "gzip"] as const) {
-      const encoded = document?.encodedNow(coding);
+      const encoded = await document?.encoded(coding);
       t.ok((encoded?.byteLength ?? 0) < (document?.bytes.byteLength ?? 0), `${name} as ${coding}`);
-      t.equal(await document?.encoded(coding), encoded);
     }
   }
   t.equal(assets.read("page.js"), undefined);

@@ -1,4 +1,4 @@
-import { rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay, setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
@@ -314,29 +314,6 @@ t.test("datasets of a folder come and go while the server runs", async (t) => {
   t.same(await json("/datasets"), ["archive~b.zarr", "broken.nc", "c.zarr"]);
   t.equal((await get("/datasets/2024~a.zarr/zarr/v/0")).status, 404);
 });
-
-t.test(
-  "files that were just written are listed at the start, and the log follows their number",
-  async (t) => {
-    const root = await makeDirectory(t);
-    await writeStore(root, "s.zarr");
-    for (const name of ["a.nc", "b.nc"]) await writeFile(join(root, name), "not yet a dataset");
-    const { server, get, json, lines } = await startServer(t, {
-      collections: [collection(root)],
-      refreshSeconds: 0,
-    });
-    const counts = () =>
-      lines.flatMap((line) => (line.msg === "datasets listed" && "datasets" in line ? [line.datasets] : []));
-    t.same(await json("/datasets"), ["a.nc", "b.nc", "s.zarr"]);
-    t.equal((await get("/datasets/a.nc/keys")).status, 500, "it is there, and cannot be opened");
-    t.same(counts(), [3]);
-    await writeFile(join(root, "c.nc"), "");
-    await server.refresh();
-    await server.refresh();
-    t.same(await json("/datasets"), ["a.nc", "b.nc", "c.nc", "s.zarr"]);
-    t.same(counts(), [3, 4]);
-  },
-);
 
 t.test("a root that cannot be listed keeps the server from starting, unless it may be skipped", async (t) => {
   const root = await makeDirectory(t);

@@ -1,4 +1,4 @@
-import { cpSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import t, { type Test } from "tap";
@@ -12,6 +12,7 @@ import { consolidatedMetadata } from "../../src/plugins/zarr-plugin.js";
 import { fakeSource, storedArray, storedTree } from "../support/datasets/fake-source.js";
 import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
 import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
+import { zarray } from "../support/write-store.js";
 
 const DATASETS = [datasetOf("flat", flatSource()), datasetOf("nested", nestedSource())];
 
@@ -237,16 +238,7 @@ t.test("a client that leaves while a document is made does not affect other clie
   t.ok(((await (await patient).json()) as { metadata: object }).metadata);
 });
 
-const ARRAY = {
-  zarr_format: 2,
-  shape: [4],
-  chunks: [2],
-  dtype: "<i4",
-  fill_value: 0,
-  order: "C",
-  filters: null,
-  compressor: { id: "gzip", level: 1 },
-};
+const ARRAY = { ...zarray, shape: [4], dtype: "<i4", compressor: { id: "gzip", level: 1 } };
 
 function arrayFiles(changes: object = {}) {
   return { ".zarray": JSON.stringify({ ...ARRAY, ...changes }), "0": gzipSync(Int32Array.of(1, 2)) };
@@ -322,24 +314,6 @@ t.test(
     t.same([...new Int32Array(await good.arrayBuffer())], [1, 2]);
   },
 );
-
-t.test("a store that disappears is a failure, never an absence", async (t) => {
-  const location = writeStore(t, {});
-  const { get, server, json } = await startServer(t, { datasets: [datasetAt("d", location)] });
-  t.equal((await get("/datasets/d/zarr/good/1")).status, 404, "absent");
-  rmSync(location, { recursive: true });
-  t.equal((await get("/datasets/d/zarr/good/1")).status, 500, "unknown");
-  await server.refresh();
-  t.same(await json("/datasets/d/keys"), ["good"], "its metadata are still served");
-});
-
-t.test("links within a store are followed", async (t) => {
-  const location = writeStore(t, {});
-  cpSync(join(location, "good"), join(location, "copy"), { recursive: true });
-  symlinkSync(join(location, "good", "0"), join(location, "copy", "1"));
-  const { get } = await startServer(t, { datasets: [datasetAt("d", location)] });
-  t.equal((await get("/datasets/d/zarr/copy/1")).status, 200);
-});
 
 t.test("errors name a location that is no store or does not exist", async (t) => {
   const open = (location: string) => startServer(t, { datasets: [datasetAt("d", location)] });

@@ -1,6 +1,5 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import t, { type Test } from "tap";
 import type { ChunkOutcome } from "../../src/codec/make-chunk.js";
@@ -8,8 +7,6 @@ import { ZpublishError } from "../../src/errors.js";
 import { createMemorySource } from "../../src/open/memory-source.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
 import { createReadiness, type ReadinessParts, type ReadinessReport } from "../../src/server/readiness.js";
-import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
-import { storedArray } from "../support/datasets/stored-array.js";
 import { createTestLog } from "../support/servers/serve-routes.js";
 import { startServer } from "../support/servers/start-server.js";
 
@@ -138,21 +135,6 @@ t.test(
     t.equal(lines.length, 3);
   },
 );
-
-t.test("load is no reason, and the probe's chunk is queued with others", async (t) => {
-  const workerFile = fileURLToPath(new URL("../pool/crashing-worker.js", import.meta.url));
-  const pool = openPool(t, { workerFile });
-  const { plan } = createEncodingPlan(storedArray(), { compressor: null });
-  const busy = Array.from({ length: 20 }, () => pool.makeChunk({ plan, chunkCoords: [10, 300] }));
-  t.match(await createWithPool(pool).check(), { ready: true });
-  t.ok(pool.stats.queued > 0, "before others were made that had waited");
-  await pool.close();
-  await Promise.all(busy);
-});
-
-t.test("a cache that is off is no reason", async (t) => {
-  t.match(await createBegun({ cacheState: () => "off" }).check(), { ready: true, checks: { cache: "off" } });
-});
 
 t.test("a balancer gets an answer in time, even if the pool is slow", async (t) => {
   const readiness = createBegun({ pool: () => fakePool(() => new Promise(() => undefined)) });

@@ -4,10 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import * as zpublish from "../../src/index.js";
 import { until } from "../support/servers/process-table.js";
-import { serveNoise, writeNoise } from "../support/servers/program-stores.js";
-import { openConnection, type RawConnection, requestText } from "../support/servers/raw-request.js";
-import { cannotSharePort } from "../support/servers/serve-routes.js";
-import { connectTo } from "../support/servers/start-program.js";
+import { openConnection, type RawConnection } from "../support/servers/raw-request.js";
 import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
@@ -19,16 +16,7 @@ const CHUNK = "/datasets/d/zarr/v/0";
 async function serve(t: Test, served: object = {}, cache = true) {
   const directory = t.testdir({ store: { v: {} }, cache: {} });
   const location = join(directory, "store");
-  const document = {
-    chunks: [8],
-    compressor: null,
-    dtype: "|u1",
-    fill_value: 0,
-    filters: null,
-    order: "C",
-    shape: [16],
-    zarr_format: 2,
-  };
+  const document = { ...zarray, chunks: [8], shape: [16] };
   await writeFile(join(location, ".zgroup"), '{"zarr_format":2}');
   await writeFile(join(location, "v/.zarray"), JSON.stringify(document));
   for (const key of ["0", "1"]) await writeFile(join(location, `v/${key}`), "first...");
@@ -304,26 +292,3 @@ t.test("a source that cannot be refreshed is a failure, not an absence", async (
   await rename(`${location}.gone`, location);
   await until(async () => (await other.get("/datasets/d/zarr/v/9")).status === 404);
 });
-
-t.test(
-  "each of several processes refreshes",
-  { skip: process.platform === "linux" ? cannotSharePort : "only Linux spreads connections" },
-  async (t) => {
-    const location = await writeNoise(t);
-    const program = await serveNoise(t, location, { args: ["--refresh", "3600"] });
-    const connections = await Promise.all(program.pids().map((pid) => connectTo(t, program, pid)));
-    const ask = async (connection: (typeof connections)[number], key: string) => {
-      connection.send(requestText(`/datasets/plain/zarr/${key}`));
-      return connection.answer();
-    };
-    for (const connection of connections) t.equal((await ask(connection, "new/0")).status, 404);
-    await writeFiles(location, { "new/.zarray": SMALL_ARRAY, "new/0": "ab" });
-    for (const connection of connections) {
-      const { status, body } = await ask(connection, "new/0");
-      t.same([status, body.toString()], [200, "ab"]);
-    }
-    const another = await openConnection(program.port);
-    t.equal((await ask(another, "newer/0")).status, 404);
-    another.socket.destroy();
-  },
-);

@@ -74,29 +74,9 @@ t.test("chunks are whole, and padded with the fill value", async (t) => {
 
 t.test("paths that name no chunk, array or group are 404", async (t) => {
   const { get } = published;
-  const keys = [
-    "00.0",
-    "+1.0",
-    "-1.0",
-    "1_0.0",
-    "1e0.0",
-    "%D9%A0.0",
-    "0",
-    "0.0.0",
-    "2.0",
-    "0.3",
-    "0.0.",
-    ".0",
-    "0..0",
-    "0,0",
-    "0%2e0%2f0",
-    "0x0.0",
-    "0.0%20",
-    "9007199254740993.0",
-    "18446744073709551616.0",
-    `${"9".repeat(900)}.0`,
-    "NaN.0",
-  ];
+  const forms =
+    "00.0 +1.0 -1.0 1_0.0 1e0.0 %D9%A0.0 0 0.0.0 2.0 0.3 0.0. .0 0..0 0,0 0%2e0%2f0 0x0.0 0.0%20 NaN.0";
+  const keys = [...forms.split(" "), "9007199254740993.0", "18446744073709551616.0", `${"9".repeat(900)}.0`];
   for (const key of keys) {
     const answer = await get(`${FLAT}/t/${key}`);
     t.equal(answer.status, 404, key);
