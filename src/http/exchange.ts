@@ -77,7 +77,7 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
     this.head = new RequestHead(req);
     this.method = method;
     this.rawPath = this.head.path;
-    this.origin = context.cors.variesByOrigin ? this.head.shortHeader("origin") : undefined;
+    this.origin = context.cors.variesByOrigin ? this.head.header("origin") : undefined;
     this.methodLabel = method;
     this.counts = context.metrics.counts.unmatched;
     const id = req.getHeader(context.access.requestIdHeader);
@@ -244,9 +244,6 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
 /** Ids of requests that are used: visible ASCII, valid as the value of a header and in a log line. */
 const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 
-/** Longest header that is copied one by one, in characters; a longer one makes no sense. */
-const MAX_HEADER_CHARS = 1_024;
-
 /**
  * Path, query and headers of one request. uWebSockets.js's own request may be read only until its callback returns;
  * before that, `copy` takes what is needed later.
@@ -284,12 +281,6 @@ class RequestHead {
     }
     if (this.#copy === null) throw new Error(`Header '${name}' was read after the request was answered`);
     return this.#copy.headers.get(name);
-  }
-
-  /** A header; undefined if it is missing, or too long to make sense. */
-  shortHeader(name: string): string | undefined {
-    const value = this.header(name);
-    return value === undefined || value.length > MAX_HEADER_CHARS ? undefined : value;
   }
 
   /** All values of a header that is a list, in their order, separated by commas. */

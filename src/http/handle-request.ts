@@ -1,17 +1,12 @@
 import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
-import {
-  type AccessOptions,
-  type AccessRules,
-  ASK_EACH_TIME,
-  createAccessRules,
-} from "./access/access-rules.js";
+import { type AccessOptions, ASK_EACH_TIME, createAccessRules } from "./access/access-rules.js";
 import { locationWithSlash } from "./access/forwarded.js";
 import type { Tokens } from "./access/tokens.js";
 import { type AdminEndpoints, answerAdmin } from "./admin-endpoint.js";
 import { sendError } from "./error-reply.js";
 import { Exchange, type ExchangeContext, withVary, writeHead } from "./exchange.js";
-import { ALLOWED_METHODS, type Cors, createCors, type HeaderLines, isHeaderValue } from "./headers.js";
+import { ALLOWED_METHODS, createCors, type HeaderLines, isHeaderValue } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import type { RouteCounts } from "./load.js";
 import type { DocumentReply, Reply } from "./reply.js";
@@ -98,7 +93,7 @@ function attempt(
   };
   let pending: void | Promise<void>;
   try {
-    const id = exchange.params[route.dataset ?? "dataset_id"];
+    const id = exchange.params.dataset_id;
     const ready = id === undefined ? undefined : datasets?.ready(id, staleIdentity);
     const reply = ready === undefined ? route.handler(exchange) : ready.then(() => route.handler(exchange));
     pending = isPromise(reply)
@@ -319,19 +314,13 @@ export interface HttpApp extends AccessOptions {
   readonly cacheControl?: string;
 }
 
-/** An app, checked and ready to answer. */
-interface PreparedApp {
-  readonly routing: Routing;
-  readonly cors: Cors;
-  readonly cacheControl: string;
-  readonly access: AccessRules;
-}
-
 /** Recent paths whose route is remembered: some hundred bytes each. */
 const MAX_REMEMBERED_PATHS = 4_096;
 
-/** @throws ZpublishError `invalid-config` if routes conflict, or one of them or an option is invalid. */
-export function prepareApp(app: HttpApp): PreparedApp {
+/** Checks an app and makes it ready to answer. @throws ZpublishError `invalid-config` if routes conflict, or one of them or an option is invalid. */
+export function prepareApp(
+  app: HttpApp,
+): Pick<RunningApp, "routing"> & Pick<ExchangeContext, "cors" | "cacheControl" | "access"> {
   const { rootPath = "", cacheControl = ASK_EACH_TIME } = app;
   if (rootPath !== "" && !/^(?:\/[A-Za-z0-9\-._~]+)+$/.test(rootPath)) {
     throw new ZpublishError(

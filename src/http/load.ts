@@ -180,12 +180,7 @@ export interface UnansweredRequest {
 }
 
 /** Ends requests whose answer does not begin in time, with 503. */
-export interface OverdueRequests {
-  /** Starts the checks, if they are not running: a request waits for its answer. */
-  begin(): void;
-  /** Requests ended so far. */
-  readonly count: number;
-}
+export type OverdueRequests = ReturnType<typeof createOverdueRequests>;
 
 /**
  * Creates the checks. All requests share one timer, which stops when none waits: a request that is answered at once costs nothing.
@@ -196,7 +191,7 @@ export function createOverdueRequests<T extends UnansweredRequest>(
   open: LinkedList<T>,
   currentTimeoutMs: () => number,
   end: (request: T, error: ZpublishError) => void,
-): OverdueRequests {
+) {
   let timer: NodeJS.Timeout | undefined;
   let count = 0;
 
@@ -215,9 +210,11 @@ export function createOverdueRequests<T extends UnansweredRequest>(
   }
 
   return {
+    /** Starts the checks, if they are not running: a request waits for its answer. */
     begin() {
       timer ??= setInterval(look, Math.min(LOOK_MS, currentTimeoutMs())).unref();
     },
+    /** Number of requests ended so far. */
     get count() {
       return count;
     },

@@ -1,3 +1,4 @@
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
 import { rangeNotSatisfiable } from "./error-reply.js";
 import { type Exchange, withVary, writeHead } from "./exchange.js";
@@ -408,8 +409,7 @@ function variantOf(reply: DocumentReply, coding: Coding, bytes: Uint8Array): Var
 }
 
 /** Results by header value: clients send few different ones. */
-const remembered = new Map<string, ContentCoding | "identity">();
-const MAX_REMEMBERED = 200;
+const remembered = createBoundedMap<Coding>({ maxEntries: 200 });
 
 const MEMBER = /^([!#$%&'*+\-.^_`|~0-9a-z]+)(?:[ \t]*;[ \t]*q[ \t]*=[ \t]*([01](?:\.\d{0,3})?))?$/;
 
@@ -418,26 +418,19 @@ const MEMBER = /^([!#$%&'*+\-.^_`|~0-9a-z]+)(?:[ \t]*;[ \t]*q[ \t]*=[ \t]*([01](
  * before none. Without the header, or if it excludes all codings (`identity;q=0`), it is `identity`: RFC 9110 §12.5.3 permits that,
  * and it serves a client better than a 406.
  */
-export function negotiateCoding(acceptEncoding: string | undefined): ContentCoding | "identity" {
+export function negotiateCoding(acceptEncoding: string | undefined): Coding {
   if (acceptEncoding === undefined) return "identity";
   const known = remembered.get(acceptEncoding);
   if (known !== undefined) return known;
   const coding = chooseCoding(parseWeights(acceptEncoding));
-  if (acceptEncoding.length <= 200) {
-    if (remembered.size >= MAX_REMEMBERED) remembered.clear();
-    remembered.set(acceptEncoding, coding);
-  }
+  if (acceptEncoding.length <= 200) remembered.set(acceptEncoding, coding);
   return coding;
 }
 
-function gzipWeight(weights: ReadonlyMap<string, number>): number {
-  return weights.get("gzip") ?? weights.get("x-gzip") ?? weights.get("*") ?? 0;
-}
-
-function chooseCoding(weights: ReadonlyMap<string, number>): ContentCoding | "identity" {
+function chooseCoding(weights: ReadonlyMap<string, number>): Coding {
   const others = weights.get("*") ?? 0;
   const br = weights.get("br") ?? others;
-  const gzip = gzipWeight(weights);
+  const gzip = weights.get("gzip") ?? weights.get("x-gzip") ?? others;
   // Acceptable unless excluded, but preferred to named codings only if it is named too.
   const identity = weights.get("identity") ?? 0;
   if (br > 0 && br >= gzip && br >= identity) return "br";

@@ -8,8 +8,6 @@ type SegmentFault = "percent_encoding" | "string_unicode" | "string_control_char
 interface DecodedPath {
   /** The decoded segments, joined with slashes again: none of them contains one. Invalid segments are not decoded. */
   readonly path: string;
-  /** The segments as the client sent them. */
-  readonly rawSegments: readonly string[];
   /** Faults by segment; undefined if the path has none. */
   readonly faults: readonly (SegmentFault | undefined)[] | undefined;
 }
@@ -37,20 +35,19 @@ function hasDotSegment(path: string): boolean {
  * @returns undefined if a segment contains an encoded slash: no name has one.
  */
 function decodePath(rawPath: string): DecodedPath | undefined {
-  const rawSegments = rawPath.split("/");
   const segments: string[] = [];
   let faults: (SegmentFault | undefined)[] | undefined;
-  for (const raw of rawSegments) {
+  for (const raw of rawPath.split("/")) {
     const decoded = decodeSegment(raw);
     if (decoded.fault !== undefined) {
-      faults ??= new Array<SegmentFault | undefined>(rawSegments.length);
+      faults ??= [];
       faults[segments.length] = decoded.fault;
     } else if (decoded.text.includes("/")) {
       return undefined;
     }
     segments.push(decoded.text);
   }
-  return { path: segments.join("/"), rawSegments, faults };
+  return { path: segments.join("/"), faults };
 }
 
 function decodeSegment(raw: string): { readonly text: string; readonly fault?: SegmentFault } {
@@ -189,7 +186,12 @@ export function createRouter(routes: readonly Route[]): Router {
       const value = path.slice(start, end);
       if (decoded?.faults !== undefined) refuseFaults(decoded, name, path, start, value);
       if (isTooLong(value))
-        throw tooLong(name, decoded === undefined ? value : rawValue(decoded, path, start, value));
+        throw invalidPath(
+          name,
+          "string_too_long",
+          `Expected at most ${MAX_PARAMETER_BYTES} bytes of UTF-8`,
+          value,
+        );
       params[name] = value;
     }
     return { route: target.route, params };
@@ -317,33 +319,19 @@ function refuseFaults(decoded: DecodedPath, name: string, path: string, start: n
   const last = segmentIndex(path, start + value.length);
   for (let index = first; index <= last; index += 1) {
     const fault = decoded.faults?.[index];
-    if (fault !== undefined)
-      throw invalidPath(name, fault, FAULT_MESSAGES[fault], rawValue(decoded, path, start, value));
+    if (fault !== undefined) throw invalidPath(name, fault, FAULT_MESSAGES[fault], value);
   }
 }
 
-function tooLong(name: string, input: string): ZpublishError {
-  return invalidPath(
-    name,
-    "string_too_long",
-    `Expected at most ${MAX_PARAMETER_BYTES} bytes of UTF-8`,
-    input,
-  );
-}
-
-function invalidPath(parameter: string, type: string, msg: string, raw: string): ZpublishError {
+function invalidPath(parameter: string, type: string, msg: string, value: string): ZpublishError {
   // A surrogate pair is not cut in two: strict readers refuse half of one in JSON.
   const input =
-    raw.length > MAX_SHOWN_INPUT ? `${raw.slice(0, MAX_SHOWN_INPUT).replace(/[\ud800-\udbff]$/, "")}…` : raw;
+    value.length > MAX_SHOWN_INPUT
+      ? `${value.slice(0, MAX_SHOWN_INPUT).replace(/[\ud800-\udbff]$/, "")}…`
+      : value;
   return new ZpublishError("invalid-path", `Path parameter '${parameter}' is no valid string: ${msg}`, {
     details: { parameter, type, msg, input },
   });
-}
-
-/** Returns the parameter as the client sent it: the decoded path has the same segments as the raw one. */
-function rawValue(decoded: DecodedPath, path: string, start: number, value: string): string {
-  const first = segmentIndex(path, start);
-  return decoded.rawSegments.slice(first, segmentIndex(path, start + value.length) + 1).join("/");
 }
 
 /** Returns the index of the segment at a position; the empty one before the first slash has index 0. */
@@ -358,17 +346,13 @@ function segmentIndex(path: string, position: number): number {
  * One route of the service. `path` is a template: `/datasets/{dataset_id}/zarr/{group_path:path}/.zmetadata`.
  * `{name}` is exactly one non-empty segment; `{name:path}` is any number of segments, none included, empty ones
  * included; one such per template. At the end of the template it may be followed by `.ending`, with which the path has to end.
- * Static segments win over parameters, longer static endings over shorter.
+ * Static segments win over parameters, longer static endings over shorter. If there is a parameter `dataset_id`, that dataset is
+ * opened, or refreshed after a time without requests, before the handler is called.
  */
 export interface Route {
   readonly path: string;
   /** Parameters of the handler that are not in the path, by name. */
   readonly given?: Readonly<Record<string, string>>;
-  /**
-   * Name of the parameter with the id of the dataset that the route is about. Before the handler is called, that dataset is opened, or
-   * refreshed after a time without requests. Default: `dataset_id`.
-   */
-  readonly dataset?: string;
   readonly handler: (request: RouteRequest) => Reply | Promise<Reply>;
   /** `page` is shed before `chunk` under load. */
   readonly priority: "page" | "chunk";

@@ -39,16 +39,8 @@ const CONTENT_TYPES = new Map(
   Object.entries({ ...SWAGGER_FILES, [START_FILE]: "text/javascript; charset=utf-8" }),
 );
 
-/** The assets of one version. */
-interface DocsAssets {
-  /** Version of all assets together: of swagger-ui-dist and of this package. */
-  readonly version: string;
-  /** Returns an asset; undefined if the page has none of that name. */
-  read(name: string): Document | Promise<Document> | undefined;
-}
-
 /** Creates the assets of `/docs`; files are read at their first use. */
-function createDocsAssets(createDocument: PluginContext["createDocument"]): DocsAssets {
+function createDocsAssets(createDocument: PluginContext["createDocument"]) {
   const require = createRequire(import.meta.url);
   const packageFile = require.resolve("swagger-ui-dist/package.json");
   const swagger = require(packageFile) as { version: string };
@@ -60,9 +52,10 @@ function createDocsAssets(createDocument: PluginContext["createDocument"]): Docs
   }
 
   return {
+    /** Version of all assets together: of swagger-ui-dist and of this package. */
     version: `${swagger.version}-${packageVersion}`,
-    // A file that could not be read once may be readable the next time.
-    read: (name) => documents.get(name)?.(() => load(name)),
+    /** Returns an asset; undefined if the page has none of that name. One that could not be read is read again. */
+    read: (name: string) => documents.get(name)?.(() => load(name)),
   };
 }
 

@@ -24,17 +24,6 @@ const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 /** Routes of other plugins that pages link to if the server has them. */
 const SERVICE_LINKS = ["plugins", "versions", "docs"];
 
-/** Pages for people, each made once and cached while it is fresh. */
-interface PageReplies {
-  /** Replies with the page of a group, or with `nested` of the tree below it. */
-  reply(
-    snapshot: DatasetSnapshot,
-    group: Group,
-    nested: boolean,
-    request: RouteRequest,
-  ): Promise<DocumentReply>;
-}
-
 interface CachedPage extends MadePage {
   /** Weak, since datasets are closed to free their memory. */
   readonly snapshot: WeakRef<DatasetSnapshot>;
@@ -47,8 +36,8 @@ interface MadePage {
   readonly complete: boolean;
 }
 
-/** Creates {@link PageReplies}. */
-export function createPageReplies(context: PluginContext): PageReplies {
+/** Creates replies with pages for people, each made once and cached while it is fresh. */
+export function createPageReplies(context: PluginContext) {
   const collectPreviews = createPreviewCollector(() => context.previews);
   const cached = createBoundedMap<CachedPage>({
     maxBytes: MAX_CACHED_BYTES,
@@ -87,7 +76,13 @@ export function createPageReplies(context: PluginContext): PageReplies {
   }
 
   return {
-    async reply(snapshot, group, nested, request) {
+    /** Replies with the page of a group, or with `nested` of the tree below it. */
+    async reply(
+      snapshot: DatasetSnapshot,
+      group: Group,
+      nested: boolean,
+      request: RouteRequest,
+    ): Promise<DocumentReply> {
       // Before the first `await`: a request that is cancelled meanwhile has no headers any more.
       const place = placeOf(request, context.datasetPath(encodeSegment(snapshot.id)));
       const { page, complete } = await current(snapshot, group, nested);
@@ -123,7 +118,7 @@ export class PlacedPage {
   readonly quotesAddress: boolean;
   readonly #createDocument: PluginContext["createDocument"];
   /** By address. Equal content makes equal documents, so dropping one is harmless. */
-  readonly #documents = new Map<string, Document>();
+  readonly #documents = createBoundedMap<Document>({ maxEntries: MAX_PLACES });
 
   constructor(html: string, createDocument: PluginContext["createDocument"]) {
     this.html = html;
@@ -137,7 +132,6 @@ export class PlacedPage {
     let document = this.#documents.get(address);
     if (document === undefined) {
       document = this.#createDocument(placePage(this.html, place), "text/html; charset=utf-8");
-      if (this.#documents.size >= MAX_PLACES) this.#documents.clear();
       this.#documents.set(address, document);
     }
     return document;

@@ -1,15 +1,13 @@
 import { type ChunkCache, type ChunkCacheStats, createNullCache } from "../cache/chunk-cache.js";
 import { openChunkCache } from "../cache/open-cache.js";
-import type { ChunkService, ChunkWarmer } from "../chunk/chunk-service.js";
 import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk.js";
-import { createWorkerFeed, type MakeChunk } from "../chunk/worker-feed.js";
+import { createWorkerFeed } from "../chunk/worker-feed.js";
 import { compileKernel } from "../codec/kernel/wasm-memory.js";
 import type { LimitsConfig } from "../config/config.js";
-import { createHttpServer, type HttpServer, type RequestLimits } from "../http/server.js";
+import { createHttpServer, type RequestLimits } from "../http/server.js";
 import type { Log } from "../observe/log.js";
 import {
   METRICS_CONTENT_TYPE,
-  type MetricFamily,
   type ProcessMetrics,
   processMetrics,
   renderMetrics,
@@ -21,30 +19,10 @@ import { createEncodePool, type EncodePool, type EncodePoolStats } from "../pool
 import { setSourceTimeout } from "../stores/file-calls.js";
 import { type MetricSources, serverMetrics } from "./metrics.js";
 import type { App, ServerConfig } from "./open-app.js";
-import { createHealthEndpoints, createReadiness, type Readiness } from "./readiness.js";
+import { createHealthEndpoints, createReadiness } from "./readiness.js";
 
 /** The parts that live as long as a server: listeners, pool, cache, metrics, readiness. */
-export interface Runtime {
-  readonly http: HttpServer;
-  /** Pool and cache start with the first call. */
-  readonly chunks: () => ChunkService & ChunkWarmer;
-  /** Makes a chunk in the pool, past the cache. */
-  readonly makeChunk: MakeChunk;
-  /** Counts of the cache; undefined before it is open. */
-  readonly cacheStats: () => ChunkCacheStats | undefined;
-  readonly previews: () => PreviewService;
-  /** Releases chunks of old snapshots. */
-  forgetChunks(): void;
-  readonly readiness: Readiness;
-  /** Updates the request limits. @param limits Limits of all processes together. */
-  limit(limits: LimitsConfig): void;
-  /** Resolves when the cache is open, if it is needed. */
-  started(): Promise<void>;
-  /** Collects the metrics of this process. */
-  metrics(): Promise<readonly MetricFamily[]>;
-  /** Closes pool and cache. */
-  close(): Promise<void>;
-}
+export type Runtime = ReturnType<typeof createRuntime>;
 
 /** Parts that a runtime gets besides its configuration. */
 export interface RuntimeParts {
@@ -61,7 +39,7 @@ export interface RuntimeParts {
 export function createRuntime(
   config: ServerConfig,
   { log, supervisor, createPool = createEncodePool, app }: RuntimeParts,
-): Runtime {
+) {
   // Workers need it: without SIMD the server does not start.
   compileKernel();
   let limits = limitsOfProcess(config.limits, supervisor?.processes ?? 1);
@@ -157,20 +135,28 @@ export function createRuntime(
 
   return {
     http,
+    /** Pool and cache start with the first call. */
     chunks,
+    /** Makes a chunk in the pool, past the cache. */
     makeChunk,
+    /** Counts of the cache; undefined before it is open. */
     cacheStats: () => cache?.stats,
     previews,
+    /** Releases chunks of old snapshots. */
     forgetChunks: () => chunks.made?.forget(),
     readiness,
-    limit(next) {
+    /** Updates the request limits. @param next Limits of all processes together. */
+    limit(next: LimitsConfig) {
       limits = limitsOfProcess(next, supervisor?.processes ?? 1);
       http.limit(requestLimits(limits));
     },
+    /** Collects the metrics of this process. */
     metrics,
+    /** Resolves when the cache is open, if it is needed. */
     async started() {
       await Promise.all(starting);
     },
+    /** Closes pool and cache. */
     async close() {
       await Promise.all(starting);
       for (const closer of closers.splice(0).toReversed()) await closer();

@@ -346,14 +346,6 @@ const CLIENT = `
   console.log(JSON.stringify({ answered, lost }));
 `;
 
-t.test("says in one line that a system is too old", async (t) => {
-  const text =
-    "This version of uWS.js supports only Node.js versions 16 to 25 on (glibc) Linux.\n\nError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /srv/node_modules/uWebSockets.js/uws_linux_x64_127.node)";
-  const message = explainLoadError(new Error(text));
-  t.match(message, /needs glibc 2\.38 or newer, which this system does not have$/);
-  t.notMatch(message, "\n");
-});
-
 t.test("gives any other reason in one line", async (t) => {
   const message = explainLoadError(
     new Error(

@@ -52,7 +52,7 @@ t.test("a parameter that is no valid string is 422 with a body in strict JSON", 
     ["/echo/%ff", "string_unicode", "%ff"],
     ...(isNodeHttp ? [] : [["/echo/\xff", "string_unicode", "\ufffd"] as const]),
     ["/echo/a%00", "string_control_character", "a%00"],
-    [`/echo/${"%C3%A9".repeat(513)}`, "string_too_long", `${"%C3%A9".repeat(17).slice(0, 100)}…`],
+    [`/echo/${"%C3%A9".repeat(513)}`, "string_too_long", `${"é".repeat(100)}…`],
   ] as const) {
     const answer = await rawRequest(port, path);
     t.equal(answer.status, 422, path);

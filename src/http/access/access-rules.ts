@@ -75,9 +75,6 @@ export interface AccessRules {
   cacheControlOfAddress(cacheControl: string): string;
 }
 
-/** More different values are not remembered; datasets may have their own. */
-const MAX_REMEMBERED = 256;
-
 /**
  * Checks and prepares access options.
  * @param variesByOrigin Whether answers depend on `Origin`.
@@ -87,18 +84,10 @@ export function createAccessRules(options: AccessOptions, variesByOrigin: boolea
   const { tokens, requestIdHeader = "x-request-id" } = options;
   checkRequestIdHeader(requestIdHeader);
   const vary = [...(tokens === undefined ? [] : ["Authorization"]), ...(variesByOrigin ? ["Origin"] : [])];
-  const remembered = new Map<string, string>();
   const trustedProxies = createAddressSet(options.trustedProxies ?? []);
 
-  function cacheControlOf(cacheControl: string): string {
-    if (tokens === undefined) return cacheControl;
-    let found = remembered.get(cacheControl);
-    if (found === undefined) {
-      found = privateCacheControl(cacheControl);
-      if (remembered.size < MAX_REMEMBERED) remembered.set(cacheControl, found);
-    }
-    return found;
-  }
+  const cacheControlOf = (cacheControl: string) =>
+    tokens === undefined ? cacheControl : privateCacheControl(cacheControl);
 
   return {
     tokens,

@@ -223,18 +223,12 @@ async function importUws(maxHeaderBytes: number): Promise<Uws> {
   return uws;
 }
 
-/** Explains in one line why the native library could not be loaded. */
+/** Explains in one line why the native library could not be loaded: the loader's error, without the package's own text. */
 export function explainLoadError(error: unknown): string {
-  const text = messageOf(error);
-  const needed = /version [`'"]?GLIBC_(\d+(?:\.\d+)+)/.exec(text)?.[1];
-  const here = `Node.js ${process.versions.node} on ${process.platform} ${process.arch}`;
-  return needed === undefined
-    ? `uWebSockets.js cannot be loaded with ${here}: ${reasonIn(text)}`
-    : `uWebSockets.js for ${here} needs glibc ${needed} or newer, which this system does not have`;
-}
-
-/** Finds the loader's error behind the package's own text, which is about Node.js versions. */
-function reasonIn(text: string): string {
-  const lines = text.split("\n").filter((line) => line.trim() !== "");
-  return (lines.find((line) => line.startsWith("Error:")) ?? lines[0] ?? "unknown reason").trim();
+  const lines = messageOf(error)
+    .split("\n")
+    .filter((line) => line.trim() !== "");
+  const reason = lines.find((line) => line.startsWith("Error:")) ?? lines[0] ?? "unknown reason";
+  const { platform, arch, versions } = process;
+  return `uWebSockets.js cannot be loaded with Node.js ${versions.node} on ${platform} ${arch}: ${reason.trim()}`;
 }
