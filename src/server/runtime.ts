@@ -15,7 +15,12 @@ import {
 import { packageVersion } from "../observe/versions.js";
 import { createPreviewService, type PreviewService } from "../pages/preview-service.js";
 import { defaultMemoryBudget } from "../pool/chunk-task.js";
-import { createEncodePool, type EncodePool, type EncodePoolStats } from "../pool/encode-pool.js";
+import {
+  createEncodePool,
+  type EncodePool,
+  type EncodePoolOptions,
+  type EncodePoolStats,
+} from "../pool/encode-pool.js";
 import { setSourceTimeout } from "../stores/file-calls.js";
 import { type MetricSources, serverMetrics } from "./metrics.js";
 import type { App, ServerConfig } from "./open-app.js";
@@ -51,16 +56,7 @@ export function createRuntime(
   const cacheOfChunks = { current: createNullCache() };
 
   const pool = once((): EncodePool => {
-    const created = createPool({
-      threads: config.workers,
-      withChecksums: config.cache !== null,
-      maxQueued: limits.maxQueuedChunks,
-      taskTimeoutMs: limits.chunkTimeoutMs,
-      sourceTimeoutMs: limits.sourceTimeoutMs,
-      workerHeapBytes: limits.workerHeapBytes,
-      memoryBudgetBytes: defaultMemoryBudget(supervisor?.processes),
-      log,
-    });
+    const created = createPool(poolOptions(config, limits, supervisor, log));
     closers.push(() => created.close());
     return created;
   });
@@ -161,6 +157,24 @@ export function createRuntime(
       await Promise.all(starting);
       for (const closer of closers.splice(0).toReversed()) await closer();
     },
+  };
+}
+
+function poolOptions(
+  { workers, cache }: ServerConfig,
+  { maxQueuedChunks, chunkTimeoutMs, sourceTimeoutMs, workerHeapBytes }: LimitsConfig,
+  supervisor: SupervisorLink | undefined,
+  log: Log,
+): EncodePoolOptions {
+  return {
+    threads: workers,
+    withChecksums: cache !== null,
+    maxQueued: maxQueuedChunks,
+    taskTimeoutMs: chunkTimeoutMs,
+    sourceTimeoutMs,
+    workerHeapBytes,
+    memoryBudgetBytes: defaultMemoryBudget(supervisor?.processes),
+    log,
   };
 }
 
