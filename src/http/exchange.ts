@@ -5,19 +5,21 @@ import type { Log } from "../observe/log.js";
 import { type Forwarded, forwardedOf, forwardedPrefix, serviceUrlOf } from "./access/forwarded.js";
 import type { HeaderLines } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
-import {
-  countRequest,
-  type Load,
-  type MethodLabel,
-  type OverdueRequests,
-  type RequestCounts,
-  type RouteCounts,
-  type UnansweredRequest,
+import type {
+  Load,
+  MethodLabel,
+  OverdueRequests,
+  RequestCounts,
+  RouteCounts,
+  UnansweredRequest,
 } from "./load.js";
 import type { Body, HeaderContext, RouteRequest } from "./reply.js";
-import { logRequest, type RequestLogs } from "./request-log.js";
+import { type RequestLogs, requestFields } from "./request-log.js";
 import type { Route } from "./router.js";
 import type { BodyReceiver, BodySender } from "./stream-body.js";
+
+/** Stands for the status if the client left before there was one, as in nginx. */
+const CLIENT_GONE = "499 Client Closed Request";
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
 
@@ -236,8 +238,41 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
     if (this.#place !== undefined) context.open.remove(this.#place);
     context.load.end(this);
     const nowMs = performance.now();
-    countRequest(this, nowMs);
-    if (this.isLogged) logRequest(this, nowMs);
+    this.#count(nowMs);
+    if (this.isLogged) this.#log(nowMs);
+  }
+
+  #count(nowMs: number): void {
+    const { counts, status, beganMs, firstByteMs } = this;
+    const seconds = (nowMs - beganMs) / 1_000;
+    const ofMethod = counts.requests[this.methodLabel];
+    const line = status === "" ? CLIENT_GONE : status;
+    ofMethod.set(line, (ofMethod.get(line) ?? 0) + 1);
+    counts.whole.observe(seconds);
+    if (!this.isWhole && status !== "") counts.brokenOff += 1;
+    else counts.bytes += this.byteLength;
+    if (firstByteMs === 0) {
+      // Answered within the callback: the first byte leaves with the last.
+      if (status !== "") counts.firstByte.observe(seconds);
+      return;
+    }
+    counts.firstByte.observe((firstByteMs - beganMs) / 1_000);
+    counts.send.observe((nowMs - firstByteMs) / 1_000);
+  }
+
+  #log(nowMs: number): void {
+    const { status, isWhole } = this;
+    const fields = {
+      ...requestFields(this),
+      status: Number((status || CLIENT_GONE).slice(0, 3)),
+      bytes: isWhole ? this.byteLength : undefined,
+      durationMs: Math.round((nowMs - this.beganMs) * 1_000) / 1_000,
+      route: this.counts.route,
+      client: this.forwarded.client,
+      cache: this.bodyHeaders?.find(([name]) => name === "X-Cache")?.[1],
+      isWhole: isWhole ? undefined : false,
+    };
+    this.context.log.info(fields, "request");
   }
 }
 

@@ -233,7 +233,7 @@ const BOUNDS = [0.0001, 0.00025, 0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 
 export interface RouteCounts {
   /** The route's template, the path of an admin endpoint, or `unmatched`: never the path of a request. */
   readonly route: string;
-  /** Counts by method and status line without the version; {@link CLIENT_GONE} if the answer never began. */
+  /** Counts by method and status line without the version; that of nginx (499) if the client left before the answer began. */
   readonly requests: Readonly<Record<MethodLabel, Map<string, number>>>;
   /** Bytes of bodies that were sent whole. */
   bytes: number;
@@ -248,25 +248,13 @@ export interface RouteCounts {
 }
 
 /** Outcomes of all requests of one server. */
-export interface RequestCounts {
-  /** Counts of requests without a route, and of those rejected before their route was known. */
-  readonly unmatched: RouteCounts;
-  /** Returns the counts of a route, which begin with the first call. @param route Its template, never text from a request. */
-  of(route: string): RouteCounts;
-  /** Returns the counts of all routes that had requests. */
-  all(): Iterable<RouteCounts>;
-  /** Seconds from the beginning to the end of an answer that the socket did not take at once. */
-  readonly send: Histogram;
-}
-
-/** Stands for the status if the client left before there was one, as in nginx. */
-const CLIENT_GONE = "499 Client Closed Request";
+export type RequestCounts = ReturnType<typeof createRequestCounts>;
 
 /** Creates counts that are all 0. */
-export function createRequestCounts(): RequestCounts {
+export function createRequestCounts() {
   const routes = new Map<string, RouteCounts>();
   const send = createHistogram();
-  const of = (route: string) => {
+  const of = (route: string): RouteCounts => {
     let counts = routes.get(route);
     if (counts === undefined) {
       counts = createRouteCounts(route, send);
@@ -274,7 +262,16 @@ export function createRequestCounts(): RequestCounts {
     }
     return counts;
   };
-  return { unmatched: of("unmatched"), of, all: () => routes.values(), send };
+  return {
+    /** Counts of requests without a route, and of those rejected before their route was known. */
+    unmatched: of("unmatched"),
+    /** Returns the counts of a route, which begin with the first call. @param route Its template, never text from a request. */
+    of,
+    /** Returns the counts of all routes that had requests. */
+    all: () => routes.values(),
+    /** Seconds from the beginning to the end of an answer that the socket did not take at once. */
+    send,
+  };
 }
 
 function createRouteCounts(route: string, send: Histogram): RouteCounts {
@@ -287,37 +284,4 @@ function createRouteCounts(route: string, send: Histogram): RouteCounts {
     firstByte: createHistogram(BOUNDS),
     whole: createHistogram(BOUNDS),
   };
-}
-
-/** A request that is over, as it is counted. */
-interface CountedRequest {
-  readonly counts: RouteCounts;
-  readonly methodLabel: MethodLabel;
-  /** Status line; empty if the answer never began. */
-  readonly status: string;
-  /** Milliseconds since process start. */
-  readonly beganMs: number;
-  /** When the answer began, in milliseconds since process start; 0 if not later than uWebSockets.js's callback. */
-  readonly firstByteMs: number;
-  readonly isWhole: boolean;
-  readonly byteLength: number;
-}
-
-/** Counts a request that is over. @param nowMs Milliseconds since process start. */
-export function countRequest(exchange: CountedRequest, nowMs: number): void {
-  const { counts, status, beganMs, firstByteMs, isWhole } = exchange;
-  const seconds = (nowMs - beganMs) / 1_000;
-  const ofMethod = counts.requests[exchange.methodLabel];
-  const line = status === "" ? CLIENT_GONE : status;
-  ofMethod.set(line, (ofMethod.get(line) ?? 0) + 1);
-  counts.whole.observe(seconds);
-  if (!isWhole && status !== "") counts.brokenOff += 1;
-  else counts.bytes += exchange.byteLength;
-  if (firstByteMs === 0) {
-    // Answered within the callback: the first byte leaves with the last.
-    if (status !== "") counts.firstByte.observe(seconds);
-    return;
-  }
-  counts.firstByte.observe((firstByteMs - beganMs) / 1_000);
-  counts.send.observe((nowMs - firstByteMs) / 1_000);
 }

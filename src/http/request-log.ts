@@ -1,56 +1,16 @@
 import type { Log } from "../observe/log.js";
-import type { HeaderLines } from "./headers.js";
 import type { Route } from "./router.js";
 
 /** A request that a log line is about. */
 export interface NamedRequest {
   readonly id: string;
-  /** Whether a proxy or the client sent the id. */
-  readonly isNamed: boolean;
   readonly methodLabel: string;
   readonly head: { readonly path: string };
-}
-
-/** A request that is over, as the access log shows it. */
-interface LoggedRequest extends NamedRequest {
-  /** Status line; empty if the answer never began. */
-  readonly status: string;
-  readonly isWhole: boolean;
-  readonly byteLength: number;
-  /** Milliseconds since process start. */
-  readonly beganMs: number;
-  readonly counts: { readonly route: string };
-  readonly forwarded: { readonly client: string };
-  readonly bodyHeaders: HeaderLines | undefined;
-  readonly context: { readonly log: Log };
-}
-
-/** Logs a request that is over. @param nowMs Milliseconds since process start. */
-export function logRequest(exchange: LoggedRequest, nowMs: number): void {
-  const { status, isWhole, context } = exchange;
-  const cache = exchange.bodyHeaders?.find(([name]) => name === "X-Cache")?.[1];
-  context.log.info(
-    {
-      ...requestFields(exchange),
-      status: status === "" ? 499 : Number(status.slice(0, 3)),
-      bytes: isWhole ? exchange.byteLength : undefined,
-      durationMs: roundMs(nowMs - exchange.beganMs),
-      route: exchange.counts.route,
-      client: exchange.forwarded.client,
-      cache,
-      isWhole: isWhole ? undefined : false,
-    },
-    "request",
-  );
 }
 
 /** Returns the fields of every log line about a request. The path is without its query, which may contain a token. */
 export function requestFields({ id, methodLabel, head }: NamedRequest): Readonly<Record<string, string>> {
   return { id, method: methodLabel, path: head.path };
-}
-
-function roundMs(ms: number): number {
-  return Math.round(ms * 1_000) / 1_000;
 }
 
 /** Notes events that may come by the thousand. */

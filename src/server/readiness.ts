@@ -9,16 +9,7 @@ import { createEncodingPlan } from "../zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 
 /** Tells whether a server can answer requests. */
-export interface Readiness {
-  /** Reports readiness. Until a worker has made a chunk, it asks for one and waits for up to 4 s. Never rejects. */
-  check(): Promise<ReadinessReport>;
-  /** True if the server is ready by the last result. */
-  readonly isReady: boolean;
-  /** Lets the server become ready. */
-  begin(): void;
-  /** Makes the server not ready for good. */
-  drain(): void;
-}
+export type Readiness = ReturnType<typeof createReadiness>;
 
 /** The answer of `/readyz`. */
 export interface ReadinessReport {
@@ -44,7 +35,7 @@ const PROBE_WAIT_MS = 4_000;
 const NO_WORKER = "pool: expected a worker to start, none does";
 
 /** Creates the readiness of a server that is starting. */
-export function createReadiness({ pool, cacheState, log }: ReadinessParts): Readiness {
+export function createReadiness({ pool, cacheState, log }: ReadinessParts) {
   let state: "starting" | "serving" | "draining" = "starting";
   let hasPassed = false;
   let failure: unknown;
@@ -71,7 +62,8 @@ export function createReadiness({ pool, cacheState, log }: ReadinessParts): Read
   }
 
   return {
-    async check() {
+    /** Reports readiness. Until a worker has made a chunk, it asks for one and waits for up to 4 s. Never rejects. */
+    async check(): Promise<ReadinessReport> {
       if (state === "serving" && (!hasPassed || isBroken())) {
         await settlesWithin(probe(), PROBE_WAIT_MS);
       }
@@ -83,12 +75,15 @@ export function createReadiness({ pool, cacheState, log }: ReadinessParts): Read
       if (!hasPassed) return { ready: false, reason: "starting", checks: {} };
       return { ready: true, checks: { pool: pool() === undefined ? "none" : "ok", cache: cacheState() } };
     },
+    /** True if the server is ready by the last result. */
     get isReady() {
       return state === "serving" && hasPassed && !isBroken();
     },
+    /** Lets the server become ready. */
     begin() {
       if (state === "starting") state = "serving";
     },
+    /** Makes the server not ready for good. */
     drain() {
       state = "draining";
     },

@@ -5,7 +5,6 @@ import fc from "fast-check";
 import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
 import { createDocument } from "../../src/http/create-document.js";
-import { createLoad, DEFAULT_LOAD_LIMITS } from "../../src/http/load.js";
 import type { Body, BodyReply, DocumentReply, Reply } from "../../src/http/reply.js";
 import { Pace } from "../../src/http/stream-body.js";
 import { effort } from "../support/effort.js";
@@ -275,19 +274,6 @@ t.test("a client has stalled when it takes nothing, or next to nothing, for long
     360_000,
     "from when it stops",
   );
-});
-
-t.test("how short memory is, is what those need who have waited too long", async (t) => {
-  const load = createLoad({ ...DEFAULT_LOAD_LIMITS, maxBodyBytesInFlight: 100 });
-  const takers = [80, 30, 40].map((byteLength) => ({ byteLength, bodyBytes: 0 }));
-  for (const taker of takers) {
-    load.begin();
-    void load.reserve(taker, taker.byteLength);
-  }
-  t.equal(load.shortage(0), 80 + 30 + 40 - 100, "the second is let in with the first, the third waits");
-  t.equal(load.shortage(10_000), 0, "nobody has waited for so long");
-  for (const taker of takers) load.end(taker);
-  t.equal(load.shortage(0), 0);
 });
 
 const bytes = Uint8Array.from({ length: 40_000 }, (_, i) => (i * 7) % 256);

@@ -98,15 +98,6 @@ t.test("sends parts", async (t) => {
   t.equal((await ask(t, empty)).headers["content-length"], "0");
 });
 
-t.test("HEAD has the headers of the whole body, and no ranges", async (t) => {
-  const { calls, reply } = counted();
-  const answer = await ask(t, reply, { method: "HEAD", headers: { Range: "bytes=0-1" } });
-  t.equal(answer.status, 200);
-  t.match(answer.headers, { "content-length": "1000", "x-cache": "MISS" });
-  t.equal(answer.body.length, 0);
-  t.strictSame(calls, { open: 1 });
-});
-
 t.test("an absent body is 404, whatever the conditions", async (t) => {
   const absent = async () => {
     throw new ZpublishError("not-found", "Chunk '0.0' of 'a/b' is absent");

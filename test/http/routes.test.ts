@@ -122,17 +122,6 @@ t.test("a long body that nobody wants has its connection closed", async (t) => {
   t.ok(connection.closed());
 });
 
-t.test("redirects to the path as it came with a slash behind it, query kept", async (t) => {
-  const { port } = await serveRoutes(t, [
-    ...routes,
-    routeOf("/d/{x}", () => ({ kind: "redirect", to: "with-slash" })),
-  ]);
-  const answer = await rawRequest(port, "/d/a%20%C3%A9?b=%20c");
-  t.equal(answer.status, 301);
-  t.equal(answer.headers.location, "/d/a%20%C3%A9/?b=%20c");
-  t.equal(answer.body.byteLength, 0);
-});
-
 t.test("a root path is part of every path", async (t) => {
   const { port, url } = await serveRoutes(t, routes, { rootPath: "/pre/fix" });
   t.equal(url, `http://127.0.0.1:${port}/pre/fix`);
@@ -278,18 +267,6 @@ t.test("a server that is not ready says why, and when to ask again", async (t) =
   t.strictSame(jsonOf(answer), notReady);
   t.equal((await rawRequest(port, "/healthz")).status, 200);
   t.equal((await rawRequest(port, "/metrics")).status, 404, "not there where nobody wants it");
-});
-
-t.test("they are answered before there is a site", async (t) => {
-  const server = createHttpServer({
-    log: createTestLog().log,
-    endpoints: createHealthEndpoints({ readiness: { check: async () => ({ ...report, ready: false }) } }),
-  });
-  t.teardown(() => server.close(0));
-  const { port } = await server.listen("127.0.0.1", 0);
-  t.equal((await rawRequest(port, "/healthz")).status, 200);
-  t.equal((await rawRequest(port, "/readyz")).status, 503);
-  t.match(await rawRequest(port, "/datasets"), { status: 503, headers: { "retry-after": "1" } });
 });
 
 t.test("none is in the way of a route", async (t) => {

@@ -104,15 +104,6 @@ t.test("a schema has dimensions, variables and global attributes, types as numpy
   );
 });
 
-t.test("an empty group has all keys", async (t) => {
-  const { root } = fakeSnapshot("empty", {}).tree;
-  t.equal(stringifyJson(runNow(groupDict(root))), '{"coords":{},"attrs":{},"dims":{},"data_vars":{}}');
-  t.equal(
-    stringifyJson(runNow(groupSchema(root))),
-    '{"dimensions":{},"variables":{},"global_attributes":{}}',
-  );
-});
-
 t.test("a variable called __proto__ is one like any other", async (t) => {
   const variables = Object.fromEntries([["__proto__", { dims: [], shape: [] }]]);
   const { root } = fakeSnapshot("x", { variables }).tree;

@@ -150,29 +150,6 @@ t.test("the paths are those of a dataset among several, at the root", async (t) 
   t.match(await (await alone.get("/metrics")).text(), 'route="/zarr/{var:path}/{chunk}"');
 });
 
-t.test("the OpenAPI document has the same operations under the same headings", async (t) => {
-  type OpenApi = {
-    info: { description: string };
-    paths: Record<string, { get: { tags: string[]; responses: object }; parameters?: { name: string }[] }>;
-  };
-  const documentOf = async (more: object) =>
-    (await (await startServer(t, { datasets: [FLAT], ...more })).json("/openapi.json")) as OpenApi;
-  const alone = await documentOf({ single });
-  const several = await documentOf({});
-  t.match(alone.info.description, "A dataset's Zarr URL is `zarr`.");
-  const dataset = "/datasets/{dataset_id}";
-  const expected = Object.keys(several.paths)
-    .filter((path) => ![dataset, "/datasets", "/"].includes(path))
-    .map((path) => (path.startsWith(dataset) ? path.slice(dataset.length) : path));
-  t.same(new Set(Object.keys(alone.paths)), new Set(expected));
-  for (const [path, { get, parameters }] of Object.entries(alone.paths)) {
-    const other = several.paths[dataset + path] ?? several.paths[path];
-    t.same(get.tags, other?.get.tags, path);
-    t.notMatch(parameters ?? [], [{ name: "dataset_id" }]);
-  }
-  t.ok("404" in (alone.paths["/keys"]?.get.responses ?? {}));
-});
-
 t.test("routes of other plugins are at the root, and their handlers get the id", async (t) => {
   const routeAt = (path: string) => ({
     path,

@@ -58,29 +58,14 @@ export interface AccessOptions {
 }
 
 /** {@link AccessOptions}, checked and prepared. */
-export interface AccessRules {
-  readonly tokens: Tokens | undefined;
-  /** Addresses of proxies whose `X-Forwarded-…` headers are believed. */
-  readonly trustedProxies: AddressSet;
-  readonly requestIdHeader: string;
-  readonly accessLogShare: number;
-  /** Request headers that every answer depends on, as `Vary` lists them; empty if there are none. */
-  readonly vary: string;
-  /** Returns the `Cache-Control` to send in place of this one. */
-  cacheControlOf(cacheControl: string): string;
-  /**
-   * Returns the same for an answer that contains the service's address. With trusted proxies that depends on headers caches do not
-   * know of, so that they have to revalidate each time.
-   */
-  cacheControlOfAddress(cacheControl: string): string;
-}
+export type AccessRules = ReturnType<typeof createAccessRules>;
 
 /**
  * Checks and prepares access options.
  * @param variesByOrigin Whether answers depend on `Origin`.
  * @throws ZpublishError `invalid-config`
  */
-export function createAccessRules(options: AccessOptions, variesByOrigin: boolean): AccessRules {
+export function createAccessRules(options: AccessOptions, variesByOrigin: boolean) {
   const { tokens, requestIdHeader = "x-request-id" } = options;
   checkRequestIdHeader(requestIdHeader);
   const vary = [...(tokens === undefined ? [] : ["Authorization"]), ...(variesByOrigin ? ["Origin"] : [])];
@@ -94,9 +79,15 @@ export function createAccessRules(options: AccessOptions, variesByOrigin: boolea
     trustedProxies,
     requestIdHeader,
     accessLogShare: options.accessLogShare ?? 0,
+    /** Request headers that every answer depends on, as `Vary` lists them; empty if there are none. */
     vary: vary.join(", "),
+    /** Returns the `Cache-Control` to send in place of this one. */
     cacheControlOf,
-    cacheControlOfAddress: (cacheControl) =>
+    /**
+     * Returns the same for an answer that contains the service's address. With trusted proxies, that depends on headers that caches
+     * do not know of, so that they have to revalidate each time.
+     */
+    cacheControlOfAddress: (cacheControl: string) =>
       cacheControlOf(trustedProxies.isEmpty ? cacheControl : ASK_EACH_TIME),
   };
 }

@@ -24,29 +24,19 @@ export interface ConnectionStats {
   readonly connectionsRefused: number;
 }
 
-/** Limit of the number of connections, which several listeners may share. */
-interface ConnectionLimit {
-  readonly stats: ConnectionStats;
-  /**
-   * Counts a connection that has opened or closed. One beyond the maximum is closed before anything is read from it.
-   * @param change 1 or -1.
-   * @param close Closes the connection that has opened; may count its end before it returns.
-   */
-  note(change: number, close: () => void): void;
-}
-
 /** Shortest time between two warnings that connections are refused. */
 const WARN_EVERY_MS = 10_000;
 
-/** Creates a limit. @param max Maximum of open connections. */
-function createConnectionLimit(max: number, log: Log): ConnectionLimit {
+/** Creates a limit of the number of connections, which several listeners may share. */
+function createConnectionLimit(max: number, log: Log) {
   const stats = { connections: 0, maxConnections: max, connectionsRefused: 0 };
   const warn = (refused: number) =>
     log.warn({ max, refused }, `connections refused: at most ${max} are allowed at once`);
   const refused = createBurstLog(1, WARN_EVERY_MS, warn);
   return {
     stats,
-    note(change, close) {
+    /** Counts a connection, as {@link ListenerOptions.onConnection}. One beyond the maximum is closed before anything is read from it. */
+    note(change: number, close: () => void) {
       stats.connections += change;
       if (change < 0 || stats.connections <= max) return;
       stats.connectionsRefused += 1;
@@ -200,34 +190,12 @@ export interface ListenersOptions {
   readonly sharesPort?: boolean;
 }
 
-/** The listener for clients and, without TLS, the one for admin endpoints. */
-export interface Listeners {
-  /** Connections of clients. */
-  readonly stats: ConnectionStats;
-  /** Expiry of the certificate in use, in milliseconds as `Date.now()` counts; undefined without TLS. */
-  readonly certificateExpiresMs: number | undefined;
-  /**
-   * Begins to listen for clients.
-   * @returns The port.
-   * @throws ZpublishError `invalid-config` if the address cannot be listened on, `unsupported` if the port cannot be shared.
-   */
-  listen(host: string, port: number, onRequest: OnRequest): Promise<number>;
-  /** Begins to listen for admin endpoints, like `listen`. */
-  listenAdmin(host: string, port: number, onRequest: OnRequest): Promise<number>;
-  /** See {@link TlsListener.reload}; does nothing without TLS. */
-  reloadTls(): Promise<void>;
-  /** Stops accepting connections of clients. Open connections stay. */
-  stopAccepting(): Promise<void>;
-  /** Stops listening and drops all connections. */
-  close(): void;
-}
-
 const DEFAULT_MAX_CONNECTIONS = 10_000;
 /** Counted apart from those of clients, so that operators can connect when clients are at their limit. */
 const MAX_ADMIN_CONNECTIONS = 64;
 
-/** Creates listeners; none listens yet. */
-export function createListeners(options: ListenersOptions): Listeners {
+/** Creates the listener for clients and, without TLS, the one for admin endpoints; none listens yet. */
+export function createListeners(options: ListenersOptions) {
   const { log, tls = null, sharesPort = false } = options;
   const asked = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS;
   const limit = createConnectionLimit(fitOpenFiles(asked, log), log);
@@ -243,7 +211,7 @@ export function createListeners(options: ListenersOptions): Listeners {
   };
 
   /** Prepares a listener without TLS whose connections count for a limit. */
-  function plain(host: string, port: number, onRequest: OnRequest, counted: ConnectionLimit) {
+  function plain(host: string, port: number, onRequest: OnRequest, counted: typeof limit) {
     checkPort(port);
     return { host, port, sharesPort, tls: null, onRequest, onConnection: counted.note };
   }
@@ -255,24 +223,35 @@ export function createListeners(options: ListenersOptions): Listeners {
   }
 
   return {
-    stats: limit.stats,
-    get certificateExpiresMs() {
+    /** Connections of clients. */
+    stats: limit.stats as ConnectionStats,
+    /** Expiry of the certificate in use, in milliseconds as `Date.now()` counts; undefined without TLS. */
+    get certificateExpiresMs(): number | undefined {
       return secure?.certificateExpiresMs;
     },
-    async listen(host, port, onRequest) {
+    /**
+     * Begins to listen for clients.
+     * @returns The port.
+     * @throws ZpublishError `invalid-config` if the address cannot be listened on, `unsupported` if the port cannot be shared.
+     */
+    async listen(host: string, port: number, onRequest: OnRequest): Promise<number> {
       main = await open(plain(host, port, onRequest, limit));
       return main.port;
     },
-    async listenAdmin(host, port, onRequest) {
+    /** Begins to listen for admin endpoints, like `listen`. */
+    async listenAdmin(host: string, port: number, onRequest: OnRequest): Promise<number> {
       admin = await openListener(plain(host, port, onRequest, adminLimit));
       return admin.port;
     },
+    /** See {@link TlsListener.reload}; does nothing without TLS. */
     async reloadTls() {
       await secure?.reload();
     },
+    /** Stops accepting connections of clients. Open connections stay. */
     async stopAccepting() {
       await main?.stopAccepting();
     },
+    /** Stops listening and drops all connections. */
     close() {
       main?.close();
       admin?.close();
