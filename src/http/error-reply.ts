@@ -37,47 +37,25 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   unsupported: { ...FAILURE, detail: "The source needs something that is not supported" },
   "invalid-config": { ...FAILURE, detail: "The server is not configured correctly" },
   internal: { ...FAILURE, detail: "Internal Server Error" },
-  "source-changed": {
-    status: "503 Service Unavailable",
-    detail: "The source of this data is being changed; try again later",
-    logLevel: "warn",
-    retryAfterSeconds: 1,
-  },
-  overloaded: {
-    status: "503 Service Unavailable",
-    detail: "Too many requests at once; try again later",
-    logLevel: "warn",
-    retryAfterSeconds: 1,
-    retrySpreadSeconds: 2,
-  },
+  "source-changed": unavailable("The source of this data is being changed; try again later", "warn", 1),
+  overloaded: unavailable("Too many requests at once; try again later", "warn", 1, 2),
   "url-too-long": { status: "414 URI Too Long", logLevel: "debug" },
   "headers-too-long": { status: "431 Request Header Fields Too Large", logLevel: "debug" },
-  starting: {
-    status: "503 Service Unavailable",
-    detail: "The server is starting; try again later",
-    logLevel: "debug",
-    retryAfterSeconds: 1,
-  },
+  starting: unavailable("The server is starting; try again later", "debug", 1),
   unauthorized: { status: "401 Unauthorized", logLevel: "debug" },
-  cancelled: {
-    status: "503 Service Unavailable",
-    detail: "The request was cancelled; try again",
-    logLevel: "debug",
-    retryAfterSeconds: 1,
-  },
-  "timed-out": {
-    status: "503 Service Unavailable",
-    detail: "The answer took too long; try again later",
-    logLevel: "error",
-    retryAfterSeconds: 10,
-  },
-  draining: {
-    status: "503 Service Unavailable",
-    detail: "The server is shutting down; try again later",
-    logLevel: "debug",
-    retryAfterSeconds: 5,
-  },
+  cancelled: unavailable("The request was cancelled; try again", "debug", 1),
+  "timed-out": unavailable("The answer took too long; try again later", "error", 10),
+  draining: unavailable("The server is shutting down; try again later", "debug", 5),
 };
+
+function unavailable(
+  detail: string,
+  logLevel: ErrorAnswer["logLevel"],
+  retryAfterSeconds: number,
+  retrySpreadSeconds = 0,
+): ErrorAnswer {
+  return { status: "503 Service Unavailable", detail, logLevel, retryAfterSeconds, retrySpreadSeconds };
+}
 
 /** Longest message that is shown. */
 const MAX_MESSAGE_LENGTH = 2048;

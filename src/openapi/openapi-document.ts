@@ -17,7 +17,7 @@ type JsonSchemaObject = Readonly<Record<string, unknown>>;
  * parameters that span several segments, so only their description says it.
  */
 export function openApiDocument(routes: readonly Route[], info: ServiceInfo): JsonSchemaObject {
-  const tagOf = createTags(routes);
+  const all = routes.map(pathOf);
   const redirecting = redirectingPaths(routes);
   const operationIds = new Set<string>();
   const paths: Record<string, JsonSchemaObject> = {};
@@ -26,7 +26,7 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
     const path = route.path.replace(PARAMETER, "{$1}");
     // To OpenAPI, templates that differ only in the span of a parameter are one path: the first one describes both.
     if (Object.hasOwn(paths, path)) continue;
-    const tag = tagOf(route);
+    const tag = tagOf(pathOf(route), all);
     tags.add(tag);
     paths[path] = pathItem(route, path, tag, redirecting.has(route.path), operationIds);
   }
@@ -292,38 +292,23 @@ function errorResponse(name: string, description: string, schema: string, ...hea
   };
 }
 
+/** A path below a dataset, or another parameter: `/datasets/{dataset_id}/zarr`. */
+const BELOW = /^\/[^/{}]+\/\{[^}]+\}\/([^/{}]+)/;
+
 /**
- * Creates a function that returns the heading of a route: the first segment of its path (`datasets`). If several routes
- * continue after a parameter, it is the segment there (`zarr`, `groups`). `/` and its documents are `service`.
- * @param routes All routes.
+ * Returns the heading of a path: the first segment (`datasets`) or, if several paths continue below it, the one behind the parameter
+ * (`zarr`, `groups`). The heading of `/` and its documents is `service`.
  */
-function createTags(routes: readonly Route[]): (route: Route) => string {
-  const below = new Map<string, number>();
-  for (const path of routes.map(pathOf)) {
-    const room = roomOf(path);
-    if (room !== undefined) below.set(room, (below.get(room) ?? 0) + 1);
-  }
-  return (route) => {
-    const path = pathOf(route);
-    const room = roomOf(path) ?? (below.has(path) ? path : undefined);
-    if (room !== undefined && (below.get(room) as number) > 1) return room.split("/").at(-1) as string;
-    const [, first = "", second] = path.split("/");
-    return second === undefined
-      ? first === "datasets"
-        ? first
-        : "service"
-      : first === "docs"
-        ? "service"
-        : first;
-  };
+function tagOf(path: string, all: readonly string[]): string {
+  const [start, name] = BELOW.exec(path) ?? [];
+  const below = all.filter((other) => other.startsWith(`${start}/`) && other.length > `${start}/`.length);
+  if (name !== undefined && below.length > 1) return name;
+  const [, first = "", second] = path.split("/");
+  if (first === "datasets") return first;
+  return second === undefined || first === "docs" ? "service" : first;
 }
 
 /** Returns the path of a route as on a server of several datasets, so that the headings are the same. */
 function pathOf({ path, given }: Route): string {
   return given?.dataset_id === undefined ? path : severalDatasets("{dataset_id}") + path.slice(1);
-}
-
-/** Returns `/datasets/{dataset_id}/zarr` of a longer path. */
-function roomOf(path: string): string | undefined {
-  return /^(\/[^/{}]+\/\{[^}]+\}\/[^/{}]+)\/./.exec(path)?.[1];
 }

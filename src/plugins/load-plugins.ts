@@ -52,13 +52,8 @@ async function loadPlugin({ name, module, options }: PluginConfig): Promise<Plug
     return checkPlugin(typeof exported === "function" ? await exported(options) : exported, what);
   } catch (error) {
     if (error instanceof ZpublishError) throw error;
-    throw new ZpublishError(
-      "invalid-config",
-      `${what} cannot be loaded: ${messageOf(error)}${hintAt(error)}`,
-      {
-        cause: error,
-      },
-    );
+    const problem = `${what} cannot be loaded: ${messageOf(error)}`;
+    throw new ZpublishError("invalid-config", problem, { cause: error });
   }
 }
 
@@ -92,12 +87,4 @@ function checkPlugin(plugin: unknown, what: string): Plugin {
     `${what}: expected a default export {name: "lower_case", version: "…", path: "…", routes(context)} or with datasets(context), ` +
       `received ${plugin === null ? "null" : typeof plugin}${typeof name === "string" ? ` named '${name}'` : ""}`,
   );
-}
-
-/** Adds a hint if Node.js takes an ES module for CommonJS, which it reports only as `Unexpected token 'export'`. */
-function hintAt(error: unknown): string {
-  const isTakenForCommonJs = error instanceof SyntaxError && /export|import/.test(error.message);
-  return isTakenForCommonJs
-    ? ' (an ES module\'s file is named .mjs, or its package.json has "type": "module")'
-    : "";
 }
