@@ -9,7 +9,7 @@ import { type NamedRequest, requestFields } from "./request-log.js";
 const MIN_BYTES_PER_SECOND = 1_024;
 
 /** Rate at which a client reads its answer, measured from time to time. */
-export class Pace {
+class Pace {
   /** Recent rate in bytes per second; undefined before the first measurement. */
   rate: number | undefined;
   readonly #stallTimeoutMs: number;

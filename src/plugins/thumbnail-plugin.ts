@@ -180,7 +180,7 @@ export function parsePictureQuery(query: string): PictureQuery {
  * @param shown Axes that the picture shows.
  * @throws ZpublishError `invalid-query` if a dimension is none of the variable's others, or an index is outside.
  */
-export function placeAt(
+function placeAt(
   position: readonly number[],
   { dims, shape }: { readonly dims: readonly string[]; readonly shape: readonly number[] },
   shown: readonly number[],

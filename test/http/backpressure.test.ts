@@ -6,7 +6,6 @@ import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
 import { createDocument } from "../../src/http/create-document.js";
 import type { Body, BodyReply, DocumentReply, Reply } from "../../src/http/reply.js";
-import { Pace } from "../../src/http/stream-body.js";
 import { effort } from "../support/effort.js";
 import { openConnection, type RawAnswer, rawRequest, requestText } from "../support/servers/raw-request.js";
 import { bodyOf, bodyReplyOf, routeOf, serveRoutes } from "../support/servers/serve-routes.js";
@@ -241,38 +240,6 @@ t.test("a body is made with a signal that aborts when the client has gone", asyn
   t.notOk(
     lines.some(({ code }) => code === "overloaded"),
     "a client that has gone was not rejected",
-  );
-});
-
-t.test("a client has stalled when it takes nothing, or next to nothing, for long", async (t) => {
-  const TIMEOUT_MS = 60_000;
-  const LOOK_MS = 4_000;
-  /** When a client is dropped that takes bytes at this pace; undefined: not within the hour. */
-  function droppedAfterMs(takenBy: (ms: number) => number): number | undefined {
-    const pace = new Pace(0, 0, TIMEOUT_MS);
-    for (let ms = LOOK_MS; ms <= 3_600_000; ms += LOOK_MS) {
-      pace.look(Math.floor(takenBy(ms)), ms);
-      if (pace.hasStalled(ms)) return ms;
-    }
-    return undefined;
-  }
-  const perSecond = (bytes: number) => (ms: number) => (bytes * ms) / 1000;
-  t.equal(
-    droppedAfterMs(() => 0),
-    60_000,
-  );
-  t.equal(droppedAfterMs(perSecond(1 / 59)), 60_000, "a byte now and then is not enough");
-  t.equal(droppedAfterMs(perSecond(1_000)), 60_000);
-  t.equal(droppedAfterMs(perSecond(1_100)), undefined);
-  t.equal(
-    droppedAfterMs((ms) => Math.floor(ms / 50_000) * 100_000),
-    undefined,
-    "bursts are as good",
-  );
-  t.equal(
-    droppedAfterMs((ms) => 1e6 * Math.min(ms, 300_000)),
-    360_000,
-    "from when it stops",
   );
 });
 

@@ -1,7 +1,7 @@
 import t from "tap";
 import type { DocumentPieces } from "../../src/http/create-document.js";
 import { createSnapshotMemo } from "../../src/plugins/documents.js";
-import { parsePictureQuery, placeAt } from "../../src/plugins/thumbnail-plugin.js";
+import { parsePictureQuery } from "../../src/plugins/thumbnail-plugin.js";
 import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
 
 const SNAPSHOT = fakeSnapshot("x", {});
@@ -132,36 +132,4 @@ t.test("says of a wrong parameter what was expected and received", async (t) => 
     );
   const long = refusal(() => parsePictureQuery(`scale=${"x".repeat(5_000)}`));
   t.ok((long?.message.length ?? 0) < 400, "long ones are cut");
-});
-
-t.test("indices choose the slice, from the end if they are negative", async (t) => {
-  const variable = { dims: ["time", "level", "y", "x"], shape: [10, 3, 4, 5] };
-  const place = (indices: [string, number][]) => placeAt([5, 0, 0, 1], variable, [2, 3], new Map(indices));
-  t.strictSame(place([]), [5, 0, 0, 1]);
-  t.strictSame(
-    place([
-      ["level", 2],
-      ["time", -1],
-    ]),
-    [9, 2, 0, 1],
-  );
-  t.strictSame(place([["time", -10]]), [0, 0, 0, 1]);
-  t.match(
-    refusal(() => place([["time", 10]])),
-    { code: "invalid-query", message: /-10 to 9, received '10'/ },
-  );
-  t.match(
-    refusal(() => place([["time", -11]])),
-    { message: /received '-11'/ },
-  );
-  t.match(
-    refusal(() => place([["y", 0]])),
-    { parameter: "index.y", message: /an index of time, level/ },
-  );
-  t.match(
-    refusal(() => place([["nope", 0]])),
-    { message: /an index of time, level, received 'nope'/ },
-  );
-  const flat = () => placeAt([0, 0], { dims: ["y", "x"], shape: [2, 2] }, [0, 1], new Map([["y", 0]]));
-  t.match(refusal(flat), { message: /no index/ });
 });

@@ -4,13 +4,11 @@ import { request } from "node:http";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { pino } from "pino";
 import t, { type Test } from "tap";
 import { defaultValues, optionConfig } from "../../src/config/options.js";
-import { createEncodePool } from "../../src/pool/encode-pool.js";
 import { effort } from "../support/effort.js";
 import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
-import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
+import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const SECRET = "what lies beside the store";
@@ -219,32 +217,6 @@ t.test("no answer to any request reveals a path of the machine", async (t) => {
   await look("when the source is gone");
   for (const status of [200, 301, 404, 405, 416, 422, 500]) t.ok(statuses.has(status), String(status));
   t.ok(JSON.stringify(lines).includes("secret-place"), "the log does say where");
-});
-
-t.test("an instance that is not ready says why without a path of the machine", async (t) => {
-  const location = await writeStore(t);
-  const datasets = [{ id: "d", location, immutable: false, encoding: {}, variables: {} }];
-  const directory = await makeDirectory(t);
-  const workerFile = join(directory, "secret-place.mjs");
-  await writeFile(workerFile, "throw new Error(import.meta.url);");
-  const log = pino({ level: "silent" });
-  const pool = createEncodePool({ threads: 1, log, workerFile });
-  t.teardown(() => pool.close());
-  const { get, lines } = await startServer(t, { datasets, plugins: ALL_PLUGINS }, { createPool: () => pool });
-  let answer = await get("/readyz");
-  let text = await answer.text();
-  // Starting a worker takes its time.
-  while (text.includes('"starting"')) {
-    answer = await get("/readyz");
-    text = await answer.text();
-  }
-  t.equal(answer.status, 503);
-  t.equal((JSON.parse(text) as { reason: string }).reason, "pool: expected a worker to start, none does");
-  for (const secret of [directory, "secret-place", "file://", ".js:"]) t.notOk(text.includes(secret), text);
-  t.match(
-    lines.filter(({ level }) => level === 50),
-    [{ msg: "no worker can make chunks: the server is not ready" }],
-  );
 });
 
 t.test("a token is in no line of the log, wherever it is in a request", async (t) => {

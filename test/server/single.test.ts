@@ -2,7 +2,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createDataTree, createServer, type Plugin } from "../../src/index.js";
 import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
-import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
+import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const single = true;
@@ -218,18 +218,4 @@ t.test("exactly one dataset is expected", async (t) => {
       message: `single: expected one dataset and nothing else, ${received}`,
     });
   }
-  const clash: Plugin = {
-    ...{ name: "clash", version: "1", path: "clash" },
-    routes: () => [
-      {
-        path: "/datasets/{dataset_id}/docs",
-        priority: "page",
-        operation: { summary: "Documents", contentType: "text/plain" },
-        handler: () => ({ kind: "redirect", to: "with-slash" }),
-      },
-    ],
-  };
-  await t.rejects(startServer(t, { single, datasets: [FLAT], plugins: [...ALL_PLUGINS, clash] }), {
-    message: "Routes '/docs' and '/docs' answer the same paths",
-  });
 });
