@@ -41,25 +41,7 @@ export interface BodyTaker {
 }
 
 /** Requests and bodies in flight, kept within their limits. */
-export interface Load {
-  readonly stats: LoadStats;
-  /** @throws ZpublishError `overloaded` */
-  admit(priority: Route["priority"]): void;
-  begin(): void;
-  /** Ends a request: its bytes are free, and it waits no longer. */
-  end(taker: BodyTaker): void;
-  /** Sets the bytes that a request's body takes. */
-  setBodyBytes(taker: BodyTaker, byteLength: number): void;
-  /**
-   * Reserves bytes for a body, first come first served; undefined if there is room at once. Reserved bytes count from then
-   * on, so that requests admitted together do not exceed the limit once their bodies are made.
-   */
-  reserve(taker: BodyTaker, byteLength: number): Promise<void> | undefined;
-  /** Bytes to free so that every request waiting longer than `waitedMs` fits; 0 if none has. */
-  shortage(waitedMs: number): number;
-  /** Resolves when nothing is in flight. */
-  idle(): Promise<void>;
-}
+export type Load = ReturnType<typeof createLoad>;
 
 /** A request that waits for room. */
 interface Waiting {
@@ -69,7 +51,7 @@ interface Waiting {
 }
 
 /** Creates a load without requests. @param limits Read whenever they are needed: they may change. */
-export function createLoad(limits: LoadLimits): Load {
+export function createLoad(limits: LoadLimits) {
   const stats = {
     requests: 0,
     requestsInFlight: 0,
@@ -104,8 +86,9 @@ export function createLoad(limits: LoadLimits): Load {
   }
 
   return {
-    stats,
-    admit(priority) {
+    stats: stats as LoadStats,
+    /** @throws ZpublishError `overloaded` */
+    admit(priority: Route["priority"]): void {
       const { maxRequestsInFlight, maxPagesInFlight } = limits;
       const max = priority === "page" ? Math.min(maxPagesInFlight, maxRequestsInFlight) : maxRequestsInFlight;
       if (stats.requestsInFlight > max) {
@@ -118,11 +101,12 @@ export function createLoad(limits: LoadLimits): Load {
       if (priority === "page" && limits.isSaturated?.())
         throw new ZpublishError("overloaded", "the queue of chunks is full");
     },
-    begin() {
+    begin(): void {
       stats.requests += 1;
       stats.requestsInFlight += 1;
     },
-    end(taker) {
+    /** Ends a request: its bytes are free, and it waits no longer. */
+    end(taker: BodyTaker): void {
       stats.requestsInFlight -= 1;
       account(taker, 0);
       if (queue.size > 0) {
@@ -134,11 +118,16 @@ export function createLoad(limits: LoadLimits): Load {
       if (stats.requestsInFlight === 0 && idlers.length > 0)
         for (const resolve of idlers.splice(0)) resolve();
     },
-    setBodyBytes(taker, byteLength) {
+    /** Sets the bytes that a request's body takes. */
+    setBodyBytes(taker: BodyTaker, byteLength: number): void {
       account(taker, byteLength);
       if (queue.size > 0) admitWaiting();
     },
-    reserve(taker, byteLength) {
+    /**
+     * Reserves bytes for a body, first come first served; undefined if there is room at once. Reserved bytes count from then
+     * on, so that requests admitted together do not exceed the limit once their bodies are made.
+     */
+    reserve(taker: BodyTaker, byteLength: number): Promise<void> | undefined {
       // A request that is begun again still has its room: it would wait for itself.
       if (taker.bodyBytes > 0) return undefined;
       if (queue.size === 0 && hasRoom()) {
@@ -150,7 +139,8 @@ export function createLoad(limits: LoadLimits): Load {
         stats.waiting = queue.size;
       });
     },
-    shortage(waitedMs) {
+    /** Bytes to free so that every request waiting longer than `waitedMs` fits; 0 if none has. */
+    shortage(waitedMs: number): number {
       const latestMs = performance.now() - waitedMs;
       let wanted = 0;
       for (const { byteLength, sinceMs } of queue.values()) {
@@ -160,7 +150,8 @@ export function createLoad(limits: LoadLimits): Load {
       }
       return wanted === 0 ? 0 : Math.max(1, stats.bodyBytesInFlight + wanted - limits.maxBodyBytesInFlight);
     },
-    idle() {
+    /** Resolves when nothing is in flight. */
+    idle(): Promise<void> {
       return stats.requestsInFlight === 0
         ? Promise.resolve()
         : new Promise((resolve) => idlers.push(resolve));

@@ -85,29 +85,22 @@ export interface SenderStats {
 }
 
 /** Sends bodies as fast as clients take them, without copying them. */
-export interface BodySender {
-  /**
-   * Sends a body. To be called corked, with the head written.
-   * @param first Bytes that `body.read(start)` returned in this iteration of the event loop.
-   */
-  send(transfer: BodyTransfer, first: Uint8Array): void;
-  /** Sends a body that is in memory and does not change. */
-  sendWhole(exchange: BodyReceiver, bytes: Uint8Array): void;
-  /** Stops the timer that retries and drops slow clients. */
-  close(): void;
-  readonly stats: SenderStats;
-}
+export type BodySender = ReturnType<typeof createBodySender>;
 
 /**
  * Creates a sender.
  * @param load Counts the memory of bodies; other requests wait for it.
  * @param stallTimeoutMs Time after which a client is dropped that took nothing, or less than 1 KiB per second of it.
  */
-export function createBodySender(load: Load, stallTimeoutMs: () => number): BodySender {
+export function createBodySender(load: Load, stallTimeoutMs: () => number) {
   const waiting = new Set<Sending>();
   const stats = { clientsDropped: 0 };
   let timer: NodeJS.Timeout | undefined;
 
+  /**
+   * Sends a body. To be called corked, with the head written.
+   * @param first Bytes that `body.read(start)` returned in this iteration of the event loop.
+   */
   function send(transfer: BodyTransfer, first: Uint8Array): void {
     const { exchange, byteLength } = transfer;
     if (byteLength === 0) {
@@ -121,7 +114,7 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
     if (begun !== "all") sendRest(transfer, begun);
   }
 
-  /** Does not use `end`: uWebSockets.js copies what the socket does not take, without a bound. */
+  /** Sends a body that is in memory and does not change. Does not use `end`: uWebSockets.js copies what the socket does not take, without a bound. */
   function sendWhole(exchange: BodyReceiver, bytes: Uint8Array): void {
     const { byteLength } = bytes;
     const body: Body = { byteLength, headers: [], read: (offset) => bytes.subarray(offset) };
@@ -178,12 +171,13 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number): Body
     exchange.drop();
   }
 
+  /** Stops the timer that retries and drops slow clients. */
   function stop(): void {
     clearInterval(timer);
     timer = undefined;
   }
 
-  return { send, sendWhole, close: stop, stats };
+  return { send, sendWhole, close: stop, stats: stats as SenderStats };
 }
 
 /** Writes what the socket takes at once, nearly always all. `some`: it took `first`; `full`: less of it. */

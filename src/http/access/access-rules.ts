@@ -3,11 +3,7 @@ import { ZpublishError } from "../../errors.js";
 import type { Tokens } from "./tokens.js";
 
 /** A set of IP addresses and networks. */
-export interface AddressSet {
-  readonly isEmpty: boolean;
-  /** Whether an address is in the set; text that is none is not. IPv4 within IPv6 (`::ffff:192.0.2.1`) counts as IPv4. */
-  has(address: string): boolean;
-}
+export type AddressSet = ReturnType<typeof createAddressSet>;
 
 const MAPPED_PREFIX = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
@@ -16,7 +12,7 @@ const MAPPED_PREFIX = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
  * @param networks Addresses, or networks in CIDR notation.
  * @throws ZpublishError `invalid-config`
  */
-export function createAddressSet(networks: readonly string[]): AddressSet {
+export function createAddressSet(networks: readonly string[]) {
   const list = new BlockList();
   for (const network of networks) {
     const [address = "", bits] = network.split("/");
@@ -29,7 +25,8 @@ export function createAddressSet(networks: readonly string[]): AddressSet {
   }
   return {
     isEmpty: networks.length === 0,
-    has(address) {
+    /** Whether an address is in the set; text that is none is not. IPv4 within IPv6 (`::ffff:192.0.2.1`) counts as IPv4. */
+    has(address: string): boolean {
       const plain = MAPPED_PREFIX.exec(address)?.[1] ?? address;
       const family = familyOf(plain);
       return family !== undefined && list.check(plain, family);
