@@ -61,19 +61,6 @@ t.test("who asks on and on and reads nothing gets no memory for it", async (t) =
   }
 });
 
-t.test("who asks for much at once and reads it gets what is asked for", async (t) => {
-  const asked = 40;
-  const path = "/datasets/air/info";
-  const connection = await openConnection(port);
-  t.teardown(() => connection.socket.destroy());
-  connection.send(requestText(path).repeat(asked));
-  for (let i = 0; i < asked; i++) {
-    const { status, body } = await connection.answer();
-    if (status !== 200 || !body.equals(target.truth.get(path)!.body)) t.fail(`answer ${i}: ${status}`);
-  }
-  t.pass(`${asked} answers`);
-});
-
 t.test("headers that are too long are not kept while a request waits", async (t) => {
   const headers = Object.fromEntries(
     Array.from({ length: 60 }, (_, i) => [`X-Filler-${i}`, "y".repeat(800)]),

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
 import { until } from "../support/servers/process-table.js";
-import { ARRAY_CHUNKS, chunkOf, writeArray, writeGate } from "../support/servers/program-stores.js";
+import { ARRAY_CHUNKS, chunkOf, writeArray } from "../support/servers/program-stores.js";
 import { openConnection, type RawAnswer, requestText } from "../support/servers/raw-request.js";
 import { startSmall } from "../support/servers/start-program.js";
 
@@ -88,32 +88,6 @@ for (const processes of COUNTS) {
 
     program.run.child.kill("SIGTERM");
     t.equal(await program.run.ended, 0);
-  });
-
-  t.test(`a request in flight is answered by what it began with, with ${processes} processes`, async (t) => {
-    let file = "";
-    const program = await startSmall(t, {
-      processes,
-      async config(directory) {
-        const gate = await writeGate(directory);
-        file = gate.file;
-        await writeArray(join(directory, "one"), 1);
-        await writeArray(join(directory, "two"), 2);
-        return { datasets: { one: "one" }, plugins: { gate: { module: gate.module } } };
-      },
-    });
-    const connection = await openConnection(program.port);
-    t.teardown(() => connection.socket.destroy());
-    connection.send(requestText("/gate"));
-    await program.write({ datasets: { two: "two" } });
-    t.equal(await program.reload(), "reloaded");
-    t.equal((await fetch(`${program.url}/gate`)).status, 404);
-    t.same(await (await fetch(`${program.url}/datasets`)).json(), ["two"]);
-    await writeFile(file, "");
-    const answer = await connection.answer();
-    t.strictSame([answer.status, answer.body.toString()], [200, "open"]);
-    connection.send(requestText("/datasets"));
-    t.equal((await connection.answer()).body.toString(), '["two"]', "the next of the same client");
   });
 }
 

@@ -1,7 +1,6 @@
 import { spawnSync } from "node:child_process";
 import t from "tap";
-import type { Config } from "../../src/config/config.js";
-import { defaultValues, keepRestartOnlyOptions, optionConfig } from "../../src/config/options.js";
+import { defaultValues, optionConfig } from "../../src/config/options.js";
 import { createHistogram, processMetrics, renderMetrics } from "../../src/observe/metrics.js";
 import { createMemorySource } from "../../src/open/memory-source.js";
 import { createEncodePool } from "../../src/pool/encode-pool.js";
@@ -171,28 +170,4 @@ t.test("pages are shed while the queue of chunks is full", async (t) => {
   t.equal(await statusOf(), 503);
   waiting.queued = 0;
   t.equal(await statusOf(), 200);
-});
-
-const defaults = optionConfig(defaultValues({}));
-const cache = { directory: "/cache", maxBytes: 1_000 };
-const tls = { certFile: "/tls.crt", keyFile: "/tls.key" };
-const admin = { host: "127.0.0.1", port: 1 };
-const current: Omit<Config, "datasets" | "collections" | "plugins"> = {
-  ...defaults,
-  cache,
-  access: { ...defaults.access, tls },
-  observe: { ...defaults.observe, admin },
-};
-
-t.test("of options that belong together, the changed ones are named, and all stay", async (t) => {
-  const next = {
-    ...current,
-    port: current.port + 1,
-    cache: { ...cache, maxBytes: 2_000 },
-    access: { ...current.access, tls: { ...tls, keyFile: "/other.key" } },
-    observe: { ...current.observe, admin: { ...admin, port: 2 } },
-  };
-  const { config, ignored } = keepRestartOnlyOptions(current, next);
-  t.strictSame(ignored, ["port", "cacheSize", "tlsKey", "adminPort"]);
-  t.strictSame(config, current);
 });
