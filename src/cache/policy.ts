@@ -109,10 +109,10 @@ export function createCachePolicy(index: EntryIndex, sketchWidth: number): Cache
  */
 
 /** Score of a chunk without accesses. */
-export const NEVER = Number.NEGATIVE_INFINITY;
+const NEVER = Number.NEGATIVE_INFINITY;
 
 /** Returns the score after `count` (≥ 1) more accesses at `clock`. */
-export function addAccesses(score: number, clock: number, count: number): number {
+function addAccesses(score: number, clock: number, count: number): number {
   const added = count === 1 ? clock : clock + Math.log2(count);
   const high = Math.max(score, added);
   return high + Math.log2(1 + 2 ** (Math.min(score, added) - high));
@@ -133,7 +133,7 @@ const ROWS = 4;
  * ageing needs no pass over them.
  * @param width Cells per row, a power of two; a column takes 32 bytes.
  */
-export function createAccessSketch(width: number) {
+function createAccessSketch(width: number) {
   const cells = new Float64Array(ROWS * width).fill(NEVER);
   const mask = width - 1;
   const at = new Uint32Array(ROWS);
@@ -192,7 +192,7 @@ const CALLS_PER_SAMPLE = 16;
  * Creates a pool of candidates for eviction: entries with low scores, found without an order over all entries. As in Redis, samples of 8 approach the true minimum, because the lowest entries of earlier samples
  * stay in the pool.
  */
-export function createVictimPool(index: EntryIndex) {
+function createVictimPool(index: EntryIndex) {
   /** Ascending by score. */
   const pool: CacheEntry[] = [];
   const pooled = new Set<string>();

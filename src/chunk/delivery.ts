@@ -137,13 +137,20 @@ function readStored(
   const read = () => access.reader.read(coords, options);
   const stored = withErrorsOf(
     () => runRead(array.plan, means, read, flight),
-    (error) => nameOverlong(error, request),
+    (error) => ofArray(array, error),
   );
   return whenDone(stored, (found) =>
     found === undefined
       ? makeAbsent(request, means, flight)
       : passThrough(request, found, memory, performance.now() - began),
   );
+}
+
+/** Adds the name of the array to the error of an overlong chunk, which was not read. */
+function ofArray({ plan }: ServedArray, error: unknown): unknown {
+  if (!(error instanceof ZpublishError) || error.code !== "corrupt-chunk") return error;
+  const { details, message } = error;
+  return new ZpublishError(error.code, `'${plan.path}': ${message}`, { details, cause: error });
 }
 
 /** Has a chunk of fill values made in place of an absent one, if absent chunks are not absent for clients. */
@@ -323,21 +330,6 @@ function checkBlosc(plan: EncodingPlan, chunkCoords: readonly number[], bytes: U
 
 function corrupt({ path }: EncodingPlan, chunkCoords: readonly number[], problem: string): ZpublishError {
   return new ZpublishError("corrupt-chunk", `'${path}' chunk ${chunkCoords.join(".")}: ${problem}`);
-}
-
-/** Gives the error of an overlong chunk, which was not read, the message of one that was read. Other errors stay as they are. */
-function nameOverlong(error: unknown, { chunk, version }: ChunkRequest): unknown {
-  if (!(error instanceof ZpublishError)) return error;
-  const { received, version: readVersion } = error.details;
-  if (error.code !== "corrupt-chunk" || typeof received !== "number" || typeof readVersion !== "string")
-    return error;
-  const { plan } = chunk.array;
-  assertVersion(chunk, version, readVersion);
-  checkStoredLength(plan, chunk.coords, received);
-  return new ZpublishError(error.code, `'${plan.path}': ${error.message}`, {
-    details: error.details,
-    cause: error,
-  });
 }
 
 /**

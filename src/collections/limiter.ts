@@ -24,7 +24,7 @@ export interface LimiterOptions {
   readonly maxRunning: number;
   /** Running jobs of one key. A bound below `maxRunning` leaves places for other keys if the jobs of one hang. */
   readonly maxPerKey: number;
-  /** Waiting jobs of all keys. Beyond that, the key with the most waiting jobs loses its newest one. */
+  /** Waiting jobs of all keys; further ones are refused. */
   readonly maxWaiting: number;
   /** Bound of the total cost of running jobs; one job with a cost may always run. Default: none. */
   readonly maxCost?: number;
@@ -110,19 +110,13 @@ export function createLimiter(options: LimiterOptions): Limiter {
     job.value.settle(refusal);
   }
 
-  /** Rejects the newest job of the key with the most waiting jobs. @throws ZpublishError `overloaded` if no other key has more */
-  function makeRoom(own: KeyQueue): void {
-    let longest = own;
-    for (const queue of turns) if (queue.jobs.size > longest.jobs.size) longest = queue;
-    const message = `expected at most ${maxWaiting} waiting jobs, received one more`;
-    const refusal = new ZpublishError("overloaded", message);
-    if (longest.jobs.size <= own.jobs.size + 1) throw refusal;
-    settle(longest, longest.jobs.last, refusal);
-  }
-
   function wait(queue: KeyQueue, cost: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (waiting >= maxWaiting) makeRoom(queue);
+      if (waiting >= maxWaiting)
+        throw new ZpublishError(
+          "overloaded",
+          `expected at most ${maxWaiting} waiting jobs, received one more`,
+        );
       const cancel = () => settle(queue, job, cancelled());
       signal?.addEventListener("abort", cancel);
       const job = queue.jobs.add({

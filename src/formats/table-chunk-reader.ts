@@ -41,7 +41,7 @@ export function openTableChunkReader(
       read: (chunkCoords, { maxByteLength } = {}) =>
         whenDone(read(chunkCoords), (bytes) => {
           if (bytes === undefined) return absent();
-          assertStoredLength(bytes.length, maxByteLength, version, labelOf(chunkCoords));
+          assertStoredLength(bytes.length, maxByteLength, labelOf(chunkCoords));
           return { bytes, version };
         }),
     };
@@ -73,7 +73,7 @@ export function openTableChunkReader(
       const place = find(chunkCoords);
       if (place === undefined) return absent();
       const { offset, byteLength, wholeByteLength, variant } = place;
-      assertStoredLength(wholeByteLength, maxByteLength, version, labelOf(chunkCoords));
+      assertStoredLength(wholeByteLength, maxByteLength, labelOf(chunkCoords));
       const memory = memoryFor(place, allocate);
       return whenDone(file.read(offset, byteLength, memory.allocate), (bytes) => {
         const chunk = { bytes: memory.whole(bytes), version };

@@ -1,3 +1,4 @@
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { isDamage, messageOf, ZpublishError } from "../errors.js";
@@ -42,15 +43,14 @@ interface OpenPart {
   readonly readers: Map<string, ChunkReader>;
   /** Estimate of its memory. */
   readonly byteLength: number;
-  /** Number of the last use of any part. */
-  usedAt: number;
 }
 
 /** Creates the open parts of a dataset; none is open yet. */
 export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOptions): OpenParts {
-  const opened = new Map<string, OpenPart>();
-  let byteLength = 0;
-  let uses = 0;
+  const opened = createBoundedMap<OpenPart>({
+    maxBytes: MAX_BYTES,
+    byteLengthOf: ({ byteLength }) => byteLength,
+  });
   const openings = createSingleFlight<OpenPart>();
   const limiter = createLimiter({
     maxRunning: CONCURRENCY,
@@ -60,26 +60,7 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
 
   function known(part: KnownPart): OpenPart | undefined {
     const found = opened.get(part.name);
-    if (found?.part !== part) return undefined;
-    found.usedAt = ++uses;
-    return found;
-  }
-
-  function forget(name: string): void {
-    byteLength -= opened.get(name)?.byteLength ?? 0;
-    opened.delete(name);
-  }
-
-  /** Adds a part, and drops those that were not used for the longest time: many at once, since finding them takes a while. */
-  function add(added: OpenPart): void {
-    forget(added.part.name);
-    opened.set(added.part.name, added);
-    byteLength += added.byteLength;
-    if (byteLength <= MAX_BYTES) return;
-    for (const { part } of [...opened.values()].sort((a, b) => a.usedAt - b.usedAt)) {
-      if (byteLength <= MAX_BYTES / 2 || opened.size === 1) return;
-      forget(part.name);
-    }
+    return found?.part === part ? found : undefined;
   }
 
   async function open(part: KnownPart): Promise<OpenPart> {
@@ -90,12 +71,10 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
       const chunks = tree.groups.flatMap(({ arrays }) =>
         arrays.map((array) => [array.path, array.chunks] as const),
       );
-      const added: OpenPart = {
-        ...{ part, chunks: new Map(chunks), readers: new Map() },
-        byteLength: memoryOf(tree),
-        usedAt: ++uses,
-      };
-      add(added);
+      // A part that is larger than the bound stays until another one is opened.
+      const byteLength = Math.min(memoryOf(tree), MAX_BYTES);
+      const added: OpenPart = { part, chunks: new Map(chunks), readers: new Map(), byteLength };
+      opened.set(part.name, added);
       return added;
     } catch (error) {
       throw errorOf(part, error);
@@ -127,7 +106,7 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
     const { name } = part;
     // Without an identity it was a chunk that changed, which is read again.
     if (error.code === "source-changed" && error.details.staleIdentity !== undefined) {
-      forget(name);
+      opened.delete(name);
       onChanged(name);
       return new ZpublishError("source-changed", `part '${name}': ${error.message}`, {
         details: { ...error.details, staleIdentity: identity },

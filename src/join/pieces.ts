@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import { ZpublishError } from "../errors.js";
-import { mapInLots, whenDone, withErrorsOf } from "../event-loop/maybe-promise.js";
+import { mapInLots, whenDone } from "../event-loop/maybe-promise.js";
 import type { JsonObject } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import {
@@ -56,9 +55,8 @@ export function createPartChunkReader(array: PartedArray, open: OpenParts): Part
       const passed = find.passed(coords);
       if (passed === undefined)
         throw new Error("expected a chunk of one part, received one of several pieces");
-      const read = () => whenDone(readerOf(passed), (reader) => reader.read(passed.coords, options));
       return whenDone(
-        withErrorsOf(read, (error) => errorOfPassed(passed, error)),
+        whenDone(readerOf(passed), (reader) => reader.read(passed.coords, options)),
         (stored) => stored && { ...stored, version: versionOfPassed(passed, stored.version) },
       );
     },
@@ -89,16 +87,6 @@ function byPart(pieces: readonly ClosedPiece[]): ClosedPiece[][] {
     else parts.push([piece]);
   }
   return parts;
-}
-
-/** Gives the error of an overlong chunk the version that the chunk has here: it tells if the chunk was rewritten meanwhile. */
-function errorOfPassed(passed: PassedChunk, error: unknown): unknown {
-  if (!(error instanceof ZpublishError) || typeof error.details.version !== "string") return error;
-  const version = versionOfPassed(passed, error.details.version);
-  return new ZpublishError(error.code, error.message, {
-    details: { ...error.details, version },
-    cause: error.cause,
-  });
 }
 
 /** A joined array, and the parts that it is made of. */

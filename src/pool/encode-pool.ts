@@ -113,7 +113,8 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
 
   const maxCost = memoryBudgetBytes / 2;
   const queue = createLimiter({ maxRunning: threads, maxPerKey: threads, maxWaiting: maxQueued, maxCost });
-  const quarantine = createQuarantine();
+  /** By the id of a chunk. */
+  const quarantine = createBoundedMap<Quarantined>({ maxEntries: MAX_QUARANTINED });
   const spare: ArrayBuffer[] = [];
   let isClosed = false;
 
@@ -168,7 +169,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
           const chunk = chunkCoords.join(".") || "0";
           const reason = `array '${plan.path}': the worker for chunk ${chunk} ${CAUSES[death.kind]}${limit}`;
           counts.quarantined++;
-          quarantine.add(chunkId, reason);
+          quarantine.set(chunkId, { reason, untilMs: performance.now() + QUARANTINE_MS });
           throw new ZpublishError("codec-failed", reason);
         }
         counts.retried++;
@@ -190,9 +191,9 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
       };
       let outcome: ChunkOutcome;
       try {
-        const reason = quarantine.reasonFor(chunkId);
-        if (reason !== undefined)
-          throw new ZpublishError("codec-failed", `${reason}; it is not tried again for a while`);
+        const refused = quarantine.get(chunkId);
+        if (refused !== undefined && performance.now() < refused.untilMs)
+          throw new ZpublishError("codec-failed", `${refused.reason}; it is not tried again for a while`);
         outcome = await queue.run(arrayKey, begin, signal, costOf(task));
       } catch (error) {
         outcome = { status: "failed", error: errorToData(error) };
@@ -282,49 +283,14 @@ function countOutcome(counts: PoolCounts, outcome: ChunkOutcome): void {
   counts.stages.encode.observe(encode / 1000);
 }
 
-/** Chunks that are not tried for a while, because workers died over them. */
-interface Quarantine {
-  /** Why a chunk is in quarantine; undefined if it may be tried. */
-  reasonFor(chunkId: string): string | undefined;
-  /** Puts a chunk into quarantine: for a short time at first, then twice as long each time. */
-  add(chunkId: string, reason: string): void;
-}
+/** Chunks in quarantine; the least recently used are evicted. */
+const MAX_QUARANTINED = 4_096;
+/** Time for which a chunk is refused that killed workers: not long, since that may have been an accident of load or memory. */
+const QUARANTINE_MS = 30_000;
 
-/** Maximum entries; the least recently used are evicted. */
-const MAX_CHUNKS = 4_096;
-/** Short, because the first time may have been an accident of load or memory. */
-const FIRST_MS = 5_000;
-const MAX_MS = 60_000;
-/** Time after its last failure until a chunk counts as new. */
-const FORGET_AFTER_MS = 600_000;
-
+/** A chunk over which workers died. */
 interface Quarantined {
   readonly reason: string;
-  readonly addedAt: number;
-  readonly forMs: number;
-}
-
-/** Creates an empty quarantine. @param now Milliseconds of a monotonic clock; another one only in tests. */
-export function createQuarantine(now: () => number = () => performance.now()): Quarantine {
-  const chunks = createBoundedMap<Quarantined>({ maxEntries: MAX_CHUNKS });
-
-  function find(chunkId: string): Quarantined | undefined {
-    if (chunks.size === 0) return undefined;
-    const found = chunks.get(chunkId);
-    if (found === undefined || now() - found.addedAt < FORGET_AFTER_MS) return found;
-    chunks.delete(chunkId);
-    return undefined;
-  }
-
-  return {
-    reasonFor(chunkId) {
-      const found = find(chunkId);
-      return found !== undefined && now() - found.addedAt < found.forMs ? found.reason : undefined;
-    },
-    add(chunkId, reason) {
-      const known = find(chunkId);
-      const forMs = known === undefined ? FIRST_MS : Math.min(2 * known.forMs, MAX_MS);
-      chunks.set(chunkId, { reason, addedAt: now(), forMs });
-    },
-  };
+  /** Milliseconds since process start. */
+  readonly untilMs: number;
 }

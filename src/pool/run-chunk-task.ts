@@ -117,7 +117,7 @@ async function readPlace(
   { allocate, maxByteLength }: Pick<ReadObjectOptions, "allocate" | "maxByteLength">,
 ): Promise<StoredChunk> {
   const { key, version, offset, byteLength, wholeByteLength, variant } = place;
-  assertStoredLength(wholeByteLength, maxByteLength, version, () => `'${key}'`);
+  assertStoredLength(wholeByteLength, maxByteLength, () => `'${key}'`);
   const memory = memoryFor(place, allocate);
   const found = await files.read(key, {
     range: { offset, byteLength },

@@ -180,12 +180,12 @@ async function fetchObject(
     const { byteLength, kept, ...answered } = answeredBytes(head, range, key);
     objectByteLength = answered.objectByteLength;
     if (objectByteLength === undefined) return unannounced(key, options);
-    const { token } = assertVersion(head, objectByteLength);
+    assertVersion(head, objectByteLength);
     const { byteLength: wanted } = resolveObjectRange(key, objectByteLength, {
       range,
       maxByteLength: Infinity,
     });
-    assertStoredLength(wanted, maxByteLength, token, () => `'${key}'`);
+    assertStoredLength(wanted, maxByteLength, () => `'${key}'`);
     return { ...unannounced(key, options), byteLength, kept, allocate: options.allocate };
   });
   if (answer.status === 200 || answer.status === 206) {

@@ -79,7 +79,7 @@ export function createZarritaStore(store: Readable, options: ZarritaStoreOptions
         `'${key}': expected ${location} to return a Uint8Array or undefined, received ${typeof found}`,
       );
     if (range !== undefined) assertCount(key, range, found.length);
-    assertStoredLength(found.length, maxByteLength, before.token, () => `'${key}'`);
+    assertStoredLength(found.length, maxByteLength, () => `'${key}'`);
     // A store may keep the memory that it returns, and return it again.
     const bytes = allocate?.(found.length) ?? new Uint8Array(found.length);
     bytes.set(found);

@@ -89,7 +89,7 @@ function createReader(source: FileChunks | ShardChunks, files: ChunkStore): Chun
   ): MaybePromise<{ readonly value: StoredChunk | undefined }> {
     if (chunk === undefined) return ABSENT;
     const { offset, byteLength } = chunk;
-    assertStoredLength(byteLength, maxByteLength, version, () => finder.labelOf(coords));
+    assertStoredLength(byteLength, maxByteLength, () => finder.labelOf(coords));
     const wanted = isWhole ? part?.(byteLength) : undefined;
     if (wanted === undefined)
       return whenDone(readBytes(offset, byteLength, allocate), (bytes) => ({ value: { bytes, version } }));
@@ -221,7 +221,7 @@ function objectFiles(objects: FreshObjects): ChunkStore {
       const found = await objects.read(path, { maxByteLength, allocate });
       if (found === undefined) return undefined;
       const { bytes, version } = found;
-      assertStoredLength(bytes.length, maxByteLength, version.token, () => `chunk '${path}'`);
+      assertStoredLength(bytes.length, maxByteLength, () => `chunk '${path}'`);
       return { bytes, version: version.token };
     },
     urlFor: store.urlFor && ((path, seconds) => store.urlFor?.(path, seconds) ?? Promise.resolve(undefined)),

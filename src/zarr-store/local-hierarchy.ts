@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import { opendir, readdir, realpath, type Stats, stat } from "node:fs";
+import { readdir, realpath, type Stats, stat } from "node:fs";
 import { resolve } from "node:path";
 import { type ErrorData, errorFromData, errorToData, isMissing, ZpublishError } from "../errors.js";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
-import { codeOf, createFileCalls, type FileCalls, NoAnswerError } from "../stores/file-calls.js";
+import { codeOf, createFileCalls, NoAnswerError } from "../stores/file-calls.js";
 import { createStoreFiles, type StoreFiles } from "../stores/file-store.js";
 import { nameProblem, printablePath, type Refusal, type StoredTree } from "../zarr/stored-tree.js";
 import { type ConsolidatedNodes, consolidatedNodes, noConsolidatedNodes } from "./consolidated.js";
@@ -58,7 +58,6 @@ export function createLocalHierarchy(location: string): Hierarchy {
       }
       const { content } = parseNode({ path: "", directory: root, root, rootArrayName }, documents);
       if (content.kind === "refused") throw errorFromData(content.error);
-      if (content.kind === "group") await assertListable(files.calls, root);
     }),
     read: reportNoAnswer(async (onArray: () => void) => {
       const root = await realRoot(location);
@@ -112,23 +111,6 @@ async function realRoot(location: string): Promise<string> {
   throw new ZpublishError("invalid-metadata", "it is no Zarr store: expected a directory, found a file");
 }
 
-/** Asserts that a directory can be listed. @throws ZpublishError `source-unreadable` */
-async function assertListable(calls: FileCalls, directory: string): Promise<void> {
-  try {
-    // Not access(2), which checks the real user rather than the effective one.
-    await calls.call<void>((done) =>
-      opendir(directory, (error, opened) => {
-        if (error === null) opened.close((failure) => done(failure ?? null));
-        else done(error);
-      }),
-    );
-  } catch (cause) {
-    throw new ZpublishError("source-unreadable", `the directory cannot be listed (${codeOf(cause)})`, {
-      cause,
-    });
-  }
-}
-
 function arrayNameOf(location: string): string {
   const base = resolve(location).split(/[\\/]/).at(-1) ?? "";
   const name = base.replace(/(?<=.)\.[^.]*$/, "");
@@ -145,8 +127,6 @@ interface ReadStore {
   readonly listed: ReadonlyMap<string, StoreNode>;
   /** Record of `.zmetadata`. */
   readonly consolidatedRecord: string;
-  /** True if `.zmetadata` was understood, and every node that it lists has documents of its own. */
-  readonly isConsolidatedRedundant: boolean;
 }
 
 /** An earlier read of a store, and the directories that have changed since. */
@@ -163,26 +143,15 @@ async function readStore(
 ): Promise<{ readonly store: ReadStore; readonly tree: StoredTree }> {
   const { root } = place;
   const files = createStoreFiles(root);
-  const redundant = earlier?.store.isConsolidatedRedundant === true ? earlier.store : undefined;
-  let consolidated = await readZmetadataOf(files, root, redundant?.consolidatedRecord);
-  const walk = () =>
-    walkStore({
-      ...place,
-      files,
-      consolidated: consolidated.nodes,
-      before: earlier?.store.visited ?? new Map(),
-      changed: earlier?.changed ?? new Set(),
-      onArray,
-    });
-  let visited = await walk();
-  if (
-    redundant !== undefined &&
-    consolidated.isRedundant &&
-    (await runCooperatively(hasLostNode(redundant.visited, visited)))
-  ) {
-    consolidated = await readZmetadataOf(files, root);
-    visited = await walk();
-  }
+  const consolidated = await readZmetadataOf(files, root);
+  const visited = await walkStore({
+    ...place,
+    files,
+    consolidated: consolidated.nodes,
+    before: earlier?.store.visited ?? new Map(),
+    changed: earlier?.changed ?? new Set(),
+    onArray,
+  });
   const { problem, record } = consolidated;
   if (!hasRoot(visited)) {
     if (problem !== undefined) throw new ZpublishError(problem.code, problem.message);
@@ -191,7 +160,6 @@ async function readStore(
   const listedBefore = earlier?.store.listed ?? new Map();
   const listed = await runCooperatively(listedNodes(consolidated.nodes, visited, place, listedBefore));
   for (const { isArray } of listed.nodes) if (isArray) onArray();
-  const isUsed = listed.nodes.length > 0 || (await runCooperatively(hasListedNode(visited)));
   const found = await runCooperatively(foundNodes(root, consolidated, [...visited.values()], listed));
   const tree = await storedTreeOf(found);
   const store = {
@@ -199,29 +167,8 @@ async function readStore(
     visited,
     listed: new Map(listed.nodes.map((node) => [node.path, node])),
     consolidatedRecord: record,
-    isConsolidatedRedundant: problem === undefined && !isUsed,
   };
   return { store, tree };
-}
-
-/** Tells whether a directory has lost its node, which `.zmetadata` may list. */
-function* hasLostNode(
-  before: ReadonlyMap<string, VisitedDirectory>,
-  now: ReadonlyMap<string, VisitedDirectory>,
-): CooperativeTask<boolean> {
-  for (const [path, { node }] of before) {
-    yield;
-    if (node !== undefined && now.get(path)?.node === undefined) return true;
-  }
-  return false;
-}
-
-function* hasListedNode(visited: ReadonlyMap<string, VisitedDirectory>): CooperativeTask<boolean> {
-  for (const { node } of visited.values()) {
-    yield;
-    if (node?.listed !== undefined) return true;
-  }
-  return false;
 }
 
 /** `.zmetadata` of a store. */
@@ -230,24 +177,12 @@ interface Consolidated {
   readonly nodes: ConsolidatedNodes;
   /** Why it is ignored; undefined if it is not. */
   readonly problem: ErrorData | undefined;
-  /** True if it was not read again, because it has not changed and nothing of it was used before. */
-  readonly isRedundant: boolean;
 }
 
-/** Reads `.zmetadata`, unless its record is `redundantRecord`, the one with which nothing of it was used. */
-async function readZmetadataOf(
-  files: StoreFiles,
-  root: string,
-  redundantRecord?: string,
-): Promise<Consolidated> {
-  if (
-    redundantRecord !== undefined &&
-    (await recordOf(files.calls, `${root}/.zmetadata`)) === redundantRecord
-  ) {
-    return { record: redundantRecord, nodes: noConsolidatedNodes, problem: undefined, isRedundant: true };
-  }
+/** Reads `.zmetadata`. */
+async function readZmetadataOf(files: StoreFiles, root: string): Promise<Consolidated> {
   const { record, found } = await readLocalText(files, root, ".zmetadata");
-  const none = { record, nodes: noConsolidatedNodes, problem: undefined, isRedundant: false };
+  const none = { record, nodes: noConsolidatedNodes, problem: undefined };
   if (found === undefined) return none;
   if (typeof found !== "string") return { ...none, problem: found };
   try {

@@ -1,4 +1,4 @@
-import { type Dirent, lstat, readdir, realpath, type Stats, stat } from "node:fs";
+import { type Dirent, readdir, realpath, type Stats, stat } from "node:fs";
 import { sep } from "node:path";
 import { ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
@@ -174,8 +174,8 @@ async function listDirectory(
     if (slice.isOver()) await slice.next();
     if (!entry.isDirectory() && !entry.isSymbolicLink()) continue;
     const path = visit.path === "" ? entry.name : `${visit.path}/${entry.name}`;
-    const found = entryProblem(calls, visit, entry, path);
-    const problem = found instanceof Promise ? await found : found;
+    // Node.js puts U+FFFD for what is not UTF-8, and under such a name there is no file.
+    const problem = entry.name.includes("\ufffd") ? "the name is no valid UTF-8" : nameProblem(path);
     if (problem !== undefined) children.push({ path, reason: problem });
     else if (entry.isDirectory()) children.push({ path, directory: `${visit.directory}/${entry.name}` });
     else {
@@ -189,27 +189,6 @@ async function listDirectory(
 /** Tells whether a listing has no problems. Others are made again, since a problem may have been solved elsewhere. */
 function isPlain({ children, problem }: Listing): boolean {
   return problem === undefined && children.every((child) => "directory" in child);
-}
-
-/** Returns why an entry cannot be served under its name; undefined if it can. */
-function entryProblem(
-  calls: FileCalls,
-  visit: Visit,
-  entry: Dirent,
-  path: string,
-): string | undefined | Promise<string | undefined> {
-  if (!entry.name.includes("\ufffd")) return nameProblem(path);
-  // Node.js puts U+FFFD for what is not UTF-8, and under such a name there is no file.
-  const { directory } = visit;
-  return calls
-    .call<Stats>((done) => lstat(`${directory}/${entry.name}`, done))
-    .then(
-      () => nameProblem(path),
-      (error: unknown) => {
-        if (error instanceof NoAnswerError) throw error;
-        return "the name is no valid UTF-8";
-      },
-    );
 }
 
 /** Follows a link: the real path of its directory, or why it is refused; undefined if it does not lead to a directory. */

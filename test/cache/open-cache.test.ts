@@ -1,8 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { cacheHitRatio, fifoHitRatio, withScans, zipfLoad } from "../../bench/cache-hit-ratio.js";
-import { createNullCache } from "../../src/cache/chunk-cache.js";
 import { createDiskChunkCache } from "../../src/cache/disk-chunk-cache.js";
 import { openLmdbStore } from "../../src/cache/lmdb-store.js";
 import {
@@ -112,16 +110,6 @@ t.test("the bound holds, often requested chunks stay, and the file stays near th
   t.equal(cache.stats.errors, 0);
 });
 
-t.test("a smaller bound holds from the next write on", async (t) => {
-  const directory = t.testdir();
-  const large = await open(t, directory, { maxBytes: 8 * MIB });
-  await fill(large, 0, 200);
-  await large.close();
-  const small = await open(t, directory, { maxBytes: 6 * MIB });
-  await fill(small, 1_000, 10);
-  t.ok(small.stats.byteLength <= 6 * MIB);
-});
-
 t.test("a chunk larger than an eighth of the bound is not cached", async (t) => {
   const cache = await open(t, t.testdir());
   const large = new Uint8Array(MIB / 2);
@@ -211,14 +199,6 @@ t.test("writing that fails is one line and a state, and so is writing that works
   t.equal(cache.stats.isWriteFailing, true);
 });
 
-t.test("a full cache takes a chunk that is put and waited for, in the place of another", async (t) => {
-  const cache = await open(t, t.testdir());
-  await fill(cache, 0, 300);
-  t.ok(cache.stats.evictions > 0);
-  t.equal(await cache.putAndWait(keyOf(1_000), chunkOf(1_000)), true);
-  t.same(cache.get(keyOf(1_000)), chunkOf(1_000));
-});
-
 t.test("a cache of another version is not read, and both may run", async (t) => {
   const directory = t.testdir();
   const old = await open(t, directory);
@@ -248,22 +228,4 @@ t.test("closing twice is no failure, and a closed cache is a miss", async (t) =>
   cache.put(keyOf(0), chunkOf(0));
   t.equal(await cache.putAndWait(keyOf(0), chunkOf(0)), false);
   t.equal(cache.byteLengthOf(keyOf(0)), undefined);
-});
-
-t.test("the null cache has no chunks", async (t) => {
-  const cache = createNullCache();
-  t.equal(cache.admits(keyOf(1), 1, "encode"), false);
-  cache.put(keyOf(1), chunkOf(1));
-  t.equal(cache.get(keyOf(1)), undefined);
-  t.equal(await cache.putAndWait(keyOf(1), chunkOf(1)), false);
-  t.equal(cache.byteLengthOf(keyOf(1)), undefined);
-  t.equal(cache.stats.maxBytes, 0);
-  await cache.close();
-});
-
-t.test("the cache on disk beats first-in first-out on a skewed load with scans", async (t) => {
-  const load = withScans(zipfLoad(6_000, 3_000, 0.9, 21), 1_500, 400);
-  const fifo = fifoHitRatio(load, 256);
-  const ours = await cacheHitRatio(load, 256 * 4_096, "encode");
-  t.ok(ours > fifo, `${ours} > ${fifo}`);
 });

@@ -9,16 +9,8 @@ import {
   zipfLoad,
 } from "../../bench/cache-hit-ratio.js";
 import { createRandom } from "../../bench/random.js";
-import { cacheKeyOf, idOf, keyOfId } from "../../src/cache/chunk-cache.js";
-import {
-  addAccesses,
-  type CacheEntry,
-  createAccessSketch,
-  createCachePolicy,
-  createVictimPool,
-  type EntryIndex,
-  NEVER,
-} from "../../src/cache/policy.js";
+import { cacheKeyOf, idOf } from "../../src/cache/chunk-cache.js";
+import { type CacheEntry, createCachePolicy, type EntryIndex } from "../../src/cache/policy.js";
 
 /** Entries in memory, sampled with a seed. */
 function createMemoryIndex(seed: number) {
@@ -120,68 +112,5 @@ t.test(
     let asked = 1;
     while (!policy.admits(key, "encode", true)) asked++;
     t.ok(asked > 4 && asked < 16, `after ${asked} requests`);
-  },
-);
-
-t.test("the score of an often read entry is not rewritten for every access", async (t) => {
-  const memory = createMemoryIndex(1);
-  const policy = createCachePolicy(memory.index, 1024);
-  const key = cacheKeyOf("a");
-  memory.set({ key: key.bytes, score: 10, byteLength: 1 });
-  policy.recordHit(key);
-  const first = policy.endPeriod(0, 1000);
-  t.same(first.changed, []);
-  for (let i = 0; i < 1000; i++) policy.recordHit(key);
-  const second = policy.endPeriod(first.clock, 1000);
-  t.equal(second.changed.length, 1, "the first hit was not forgotten");
-  t.ok(second.changed[0]!.score > 10.9);
-  t.ok(second.clock > first.clock);
-});
-
-t.test("a score counts accesses, later ones more", async (t) => {
-  let score = NEVER;
-  for (let i = 0; i < 8; i++) score = addAccesses(score, 0, 1);
-  t.ok(Math.abs(score - 3) < 1e-9);
-  t.ok(Math.abs(addAccesses(NEVER, 0, 8) - 3) < 1e-9);
-  t.equal(addAccesses(NEVER, 3, 1), 3, "one access three half-lives later is worth as much");
-});
-
-t.test("the sketch never underestimates", async (t) => {
-  const sketch = createAccessSketch(64);
-  const exact = new Map<string, number>();
-  const load = zipfLoad(2_000, 500, 0.9, 3);
-  for (const [i, chunk] of load.entries()) {
-    const key = cacheKeyOf(`${chunk}`);
-    sketch.add(key.bytes, i / 500, 1);
-    exact.set(key.id, addAccesses(exact.get(key.id) ?? NEVER, i / 500, 1));
-  }
-  for (const [id, score] of exact) {
-    if (sketch.estimate(keyOfId(id)) < score - 1e-9) t.fail(`too low for ${id}`);
-  }
-});
-
-t.test(
-  "victims have low scores, are not returned twice, and entries that are gone or used since are skipped",
-  async (t) => {
-    const memory = createMemoryIndex(5);
-    const pool = createVictimPool(memory.index);
-    t.equal(pool.take(), undefined);
-    t.equal(pool.lowestScore(), Number.POSITIVE_INFINITY);
-    for (let i = 0; i < 1000; i++) memory.set({ key: cacheKeyOf(`${i}`).bytes, score: i, byteLength: 1 });
-    const named = new Set<string>();
-    for (let i = 0; i < 100; i++) {
-      const victim = pool.take()!;
-      named.add(idOf(victim.key));
-      if (i % 2 === 0) memory.delete(victim.key);
-      t.ok(victim.score < 700, `score ${victim.score}`);
-    }
-    t.equal(named.size, 100);
-    const lowest = pool.lowestScore();
-    for (let i = 0; i < 1000; i++) {
-      const key = cacheKeyOf(`${i}`);
-      if (memory.index.entry(key.bytes) !== undefined)
-        memory.set({ key: key.bytes, score: i + 5_000, byteLength: 1 });
-    }
-    t.ok(pool.lowestScore() > lowest + 3_000, "used since it was sampled");
   },
 );

@@ -1,14 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import {
-  copyFileSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,7 +9,6 @@ import { createRandom } from "../../bench/random.js";
 import { openLmdbStore } from "../../src/cache/lmdb-store.js";
 import { cacheStamp, openChunkCache, openMaintainedChunkCache } from "../../src/cache/open-cache.js";
 import { packStoredValue } from "../../src/cache/stored-value.js";
-import { effort } from "../support/effort.js";
 import { chunkOf, createTestLog, keyOf, reportOf, startCacheProcess, VERSION } from "./cache-process.js";
 
 const MIB = 1024 ** 2;
@@ -45,33 +36,6 @@ t.test(
     const reader = await reportOf(startCacheProcess(directory, maxBytes, "read", 0, 1_000));
     t.match(reader, { signal: null, report: { wrong: 0, stats: { errors: 0 } } }, reader.stderr);
     t.ok(reader.report!.hits > 200, `${reader.report!.hits} hits`);
-  },
-);
-
-t.test(
-  "a process that is killed while it writes into a proven store leaves a cache that reads right",
-  async (t) => {
-    const directory = t.testdir();
-    const maxBytes = 6 * MIB;
-    // A reader follows every third round.
-    const rounds = 3 * effort(20);
-    let hits = 0;
-    for (let round = 0; round < rounds; round++) {
-      const child = startCacheProcess(directory, maxBytes, "mix", (round % 4) * 150, 100_000, 0);
-      const ended = reportOf(child);
-      await new Promise((resolve) => child.stdout!.once("data", resolve));
-      await new Promise((resolve) => setTimeout(resolve, 10 + ((round * 37) % 120)));
-      child.kill("SIGKILL");
-      t.equal((await ended).signal, "SIGKILL");
-      if (round % 3 !== 2) continue;
-      const { report, signal, stderr } = await reportOf(
-        startCacheProcess(directory, maxBytes, "read", 0, 2_000),
-      );
-      t.match({ report, signal }, { signal: null, report: { wrong: 0, stats: { errors: 0 } } }, stderr);
-      t.notMatch(stderr, /starts over/);
-      hits += report!.hits;
-    }
-    t.ok(hits > 0, "committed chunks are still there");
   },
 );
 
@@ -361,19 +325,6 @@ t.test("a failed commit rejects, and former values can be read", { skip: NO_MOUN
   });
   t.ok(store.has(keyOf(0).bytes));
   await store.close();
-});
-
-t.test("a store with another stamp is not opened", async (t) => {
-  const root = t.testdir();
-  const directory = join(root, "one");
-  await openLmdbStore(directory, { maxBytes: MAX_BYTES, stamp: "one" }).close();
-  t.throws(() => openLmdbStore(directory, { maxBytes: MAX_BYTES, stamp: "two" }), /expected two, found one/);
-  // Copied by hand into the directory of another version.
-  const cache = await makeCache(t, join(root, "two"));
-  copyFileSync(join(directory, "data.mdb"), join(storeIn(cache), "data.mdb"));
-  const options = optionsFor(cache);
-  await (await openChunkCache(options)).close();
-  t.match(options.lines, [/made by another version.*; it starts over/]);
 });
 
 t.test("while another process holds the write lock, reads go on, and writes wait", async (t) => {

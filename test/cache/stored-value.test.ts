@@ -4,13 +4,7 @@ import * as lmdb from "lmdb";
 import t, { type Test } from "tap";
 import { CACHE_KEY_BYTES, cacheKeyOf } from "../../src/cache/chunk-cache.js";
 import { type LmdbStore, openLmdbStore } from "../../src/cache/lmdb-store.js";
-import {
-  isIntact,
-  packStoredValue,
-  payloadOf,
-  putNumberOf,
-  STORED_HEADER_BYTES,
-} from "../../src/cache/stored-value.js";
+import { isIntact, packStoredValue, payloadOf, STORED_HEADER_BYTES } from "../../src/cache/stored-value.js";
 import type { Log } from "../../src/observe/log.js";
 import { createTestLog } from "./cache-process.js";
 
@@ -22,22 +16,6 @@ t.test("keys have one length and differ with their parts", async (t) => {
   t.same(cacheKeyOf("a"), cacheKeyOf("a"));
   t.not(Buffer.compare(cacheKeyOf("a").bytes, cacheKeyOf("b").bytes), 0);
   t.equal(cacheKeyOf("é\0".repeat(10_000)).bytes.length, CACHE_KEY_BYTES);
-});
-
-t.test("a packed chunk is unpacked the same, also if it is empty", async (t) => {
-  for (const payload of [bytes, new Uint8Array(0)]) {
-    const stored = packStoredValue(key, payload);
-    t.same(payloadOf(stored), payload);
-    t.ok(isIntact(key, stored));
-  }
-});
-
-t.test("a payload is a view as long as the chunk, also in byteLength", async (t) => {
-  const inLarger = new Uint8Array(10_000);
-  inLarger.set(packStoredValue(key, bytes), 64);
-  const found = payloadOf(inLarger.subarray(64, 64 + STORED_HEADER_BYTES + bytes.length));
-  t.equal(found.byteLength, bytes.length);
-  t.equal(found.buffer, inLarger.buffer);
 });
 
 t.test("another key, length or format, or a changed byte, is detected", async (t) => {
@@ -54,12 +32,6 @@ t.test("another key, length or format, or a changed byte, is detected", async (t
   const changed = Uint8Array.from(stored);
   changed[STORED_HEADER_BYTES + 500]! ^= 1;
   t.notOk(isIntact(key, changed));
-});
-
-t.test("two puts of one chunk have different numbers", async (t) => {
-  const stored = packStoredValue(key, bytes);
-  const again = packStoredValue(key, bytes);
-  t.not(putNumberOf(again), putNumberOf(stored));
 });
 
 const LARGE = 100_000;
@@ -149,20 +121,6 @@ t.test("if reading in place gives something else, values are copied, and one lin
   }
 });
 
-t.test("small values are always copied", async (t) => {
-  const store = openStore(t);
-  await put(store, 1, chunkOf(1, 1_000));
-  readOften(store, 1);
-  t.not(store.read(keyOf(1)), store.read(keyOf(1)));
-});
-
-t.test("an often read value that is too large for lmdb to copy is read right", async (t) => {
-  const store = openStore(t);
-  const payload = chunkOf(1, 17 * 1024 ** 2);
-  await put(store, 1, payload);
-  for (let i = 0; i < 6; i++) t.ok(read(store, 1)?.equals(payload));
-});
-
 t.test(
   "a value that was removed, or removed and put again elsewhere, is never read from its old place",
   async (t) => {
@@ -192,23 +150,3 @@ t.test(
     t.pass("all reads were right");
   },
 );
-
-t.test("all values are read right if there are more than views", async (t) => {
-  const store = openStore(t);
-  const count = 2_500;
-  const payload = (number: number) => chunkOf(number, 17_000);
-  for (let from = 0; from < count; from += 100) {
-    const puts = Array.from({ length: 100 }, (_, i) => {
-      const key = keyOf(from + i).bytes;
-      return { key, stored: packStoredValue(key, payload(from + i)), score: 0 };
-    });
-    await store.write({ puts, removes: [], scores: [], clock: undefined });
-  }
-  for (let round = 0; round < 5; round++) {
-    for (let number = round; number < count; number += 1 + round) {
-      if (!read(store, number)?.equals(payload(number))) t.fail(`${number}`);
-    }
-    await endRead();
-  }
-  t.pass("all reads were right");
-});

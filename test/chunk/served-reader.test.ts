@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { deflateSync, inflateSync } from "node:zlib";
 import t, { type Test } from "tap";
-import { createNullCache } from "../../src/cache/chunk-cache.js";
 import { ZpublishError } from "../../src/errors.js";
 import { createServer } from "../../src/index.js";
 import { createMemorySource } from "../../src/open/memory-source.js";
@@ -79,15 +78,6 @@ t.test("the top of a deep pyramid is made of all below it, once", async (t) => {
   t.equal(pyramid.made.length, 85, "from the cache");
 });
 
-t.test("it is the same on another instance, and without a cache", async (t) => {
-  const directory = await writeSquare(t);
-  const one = await openSquare(directory, { levels: 3 });
-  const other = await openSquare(directory, { levels: 3, cache: createNullCache() });
-  for (const level of [1, 2, 3]) t.same(await one.fetch(level, "0.1"), await other.fetch(level, "0.1"));
-  const immutable = await openSquare(directory, { levels: 3, config: { immutable: true } });
-  t.same((await immutable.fetch(3, "0.1")).bytes, (await one.fetch(3, "0.1")).bytes);
-});
-
 t.test("absent chunks make absent ones, and count as missing beside others", async (t) => {
   // A quarter is there, and one more chunk.
   const directory = await writeSquare(t, {
@@ -102,22 +92,6 @@ t.test("absent chunks make absent ones, and count as missing beside others", asy
     ...[1.5, 1.5, ...NaNs(2), 5.5, 5.5, ...NaNs(2)],
     ...[...NaNs(4), ...NaNs(3), 15],
   ]);
-});
-
-t.test("edges are the means of what is there", async (t) => {
-  const pyramid = await openSquare(await writeSquare(t, { side: 13 }), { levels: 4 });
-  t.same(
-    pyramid.levels.map(({ document }) => document.shape[0]),
-    [7, 4, 2, 1],
-  );
-  // Rows of 13 cells: 0 0 0 0 1 1 1 1 2 2 2 2 3, then 0 0 1 1 2 2 3, then 0 1 2 3.
-  t.same(
-    floatsOf((await pyramid.fetch(2, "0.0")).bytes)?.filter((_, index) => index % 4 === 0),
-    [0, 1, 2, 3],
-  );
-  t.same(floatsOf((await pyramid.fetch(4, "0.0")).bytes), [1.5]);
-  const edge = floatsOf((await pyramid.fetch(1, "1.1")).bytes);
-  t.same(edge?.slice(0, 4), [2, 2, 2, Number.NaN], "the padding is the fill value");
 });
 
 t.test("a rewritten chunk changes all levels above it", async (t) => {

@@ -34,13 +34,6 @@ t.test("a value that is too large is not set, and displaces none", (t) => {
   t.end();
 });
 
-t.test("entries are bounded, too", (t) => {
-  const map = createBoundedMap<string>({ maxBytes: 100, maxEntries: 2, byteLengthOf });
-  for (const key of ["a", "b", "c"]) map.set(key, key);
-  t.same([map.get("a"), map.get("b"), map.get("c")], [undefined, "b", "c"]);
-  t.end();
-});
-
 t.test("the number of keys is bounded, and keys that are found again stay", async (t) => {
   const map = createBoundedMap<number>({ maxEntries: 8 });
   map.set("kept", -1);
@@ -51,19 +44,6 @@ t.test("the number of keys is bounded, and keys that are found again stay", asyn
   }
   t.equal(map.get("0"), undefined);
   t.equal(map.get("99"), 99);
-});
-
-t.test("has a key once, with its latest value", async (t) => {
-  const map = createBoundedMap<number>({ maxEntries: 4 });
-  for (const key of ["a", "b", "c"]) map.set(key, 0);
-  map.set("a", 1);
-  t.equal(map.get("a"), 1);
-  map.delete("a");
-  t.equal(map.get("a"), undefined);
-  t.equal(map.size, 2);
-  map.clear();
-  t.equal(map.size, 0);
-  t.equal(map.get("c"), undefined);
 });
 
 t.test("of many keys, those stay that were found since half as many others were set", async (t) => {

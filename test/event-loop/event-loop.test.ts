@@ -51,13 +51,6 @@ t.test("lets the event loop run in between", async (t) => {
   t.ok(at > 0 && at < log.length - 1, "neither before nor behind it all");
 });
 
-t.test("several tasks take turns", async (t) => {
-  const log: string[] = [];
-  await Promise.all(["a", "b", "c"].map((name) => runCooperatively(counting(20, 1, log, name))));
-  t.equal(log.length, 60);
-  t.ok(log.lastIndexOf("a") > log.indexOf("c"), "none is done before the others begin");
-});
-
 t.test("fails as the task does", async (t) => {
   t.throws(() => runNow(failing()), RangeError);
   t.throws(() => startCooperatively(failing()), RangeError);
@@ -107,15 +100,6 @@ t.test("works on all items, and on those added meanwhile, with a limit", async (
     [1, 2, 3, 10, 11, 20, 21, 30, 31],
   );
   t.equal(most, 2);
-});
-
-t.test("no items settle at once, and work may be synchronous", async (t) => {
-  await workThrough([], 4, () => void t.fail());
-  let sum = 0;
-  await workThrough(Array.from({ length: 10_000 }).keys(), 4, (item) => {
-    sum += item;
-  });
-  t.equal(sum, (10_000 * 9_999) / 2);
 });
 
 t.test("starts no item after a failure, and waits for those that have started", async (t) => {

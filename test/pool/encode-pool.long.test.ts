@@ -3,11 +3,9 @@ import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { pino } from "pino";
 import t, { type Test } from "tap";
-import { elementCount } from "../../src/model/data-tree.js";
 import { memoryOfTask } from "../../src/pool/chunk-task.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
 import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
@@ -105,36 +103,6 @@ t.test("a worker makes the same chunk as the same code in this thread", async (t
     ),
     { numRuns: effort(200) },
   );
-});
-
-t.test("encoded bytes are one whole buffer, with timings", async (t) => {
-  const pool = openPool(t);
-  const buffer = new SharedArrayBuffer(480);
-  const stored = storedArray({
-    chunkShape: [10, 12],
-    codecs: [],
-    chunks: { kind: "memory", buffer, byteOffset: 0, byteLength: 480 },
-  });
-  const { plan } = createEncodingPlan(stored, { compressor: { id: "blosc" } });
-  const made = await pool.makeChunk({ plan, chunkCoords: [0, 0] });
-  if (made.status !== "encoded") throw new Error(made.status);
-  t.equal(made.checksum, crc32(made.bytes));
-  const expected = Buffer.from(made.bytes);
-  for (let i = 0; i < 5; i++) {
-    const memory = made.bytes.buffer;
-    pool.recycle?.(made.bytes);
-    const again = await pool.makeChunk({ plan, chunkCoords: [0, 0] });
-    t.ok(
-      again.status === "encoded" && expected.equals(again.bytes),
-      "the same in memory that was used before",
-    );
-    t.ok(i > 0 || memory.byteLength === 0, "it was moved to the worker");
-    if (again.status === "encoded") pool.recycle?.(again.bytes);
-  }
-  t.ok(made.bytes instanceof Uint8Array);
-  t.ok(Object.values(made.timings).every((duration) => duration >= 0));
-  t.ok(made.timings.encode > 0);
-  t.equal(elementCount(plan.served.chunkShape) * 4, 480);
 });
 
 t.test("errors come back with code and message", async (t) => {
@@ -252,38 +220,6 @@ t.test("workers that hang in a read are replaced", async (t) => {
   for (const pipe of pipes) closeSync(openSync(pipe, "w"));
 });
 
-t.test("tasks wait in the queue up to a limit", async (t) => {
-  const pool = openPool(t, { workerFile: crashing, threads: 1, maxQueued: 3 });
-  const outcomes = Promise.all([0, 0, 0, 0, 0, 0].map((number) => pool.makeChunk(order(number))));
-  t.equal(pool.stats.queued, 3);
-  t.same(
-    (await outcomes).map((outcome) => (outcome.status === "failed" ? outcome.error.code : outcome.status)),
-    ["absent", "absent", "absent", "absent", "overloaded", "overloaded"],
-  );
-  t.equal(pool.stats.queued, 0);
-});
-
-t.test("a cancelled task leaves the queue at once, and makes room for others", async (t) => {
-  const pool = openPool(t, { workerFile: crashing, threads: 1, maxQueued: 2, taskTimeoutMs: STUCK_AFTER_MS });
-  const controller = new AbortController();
-  const first = pool.makeChunk(order(4), controller.signal);
-  // It would end the worker if it began.
-  const given = [2, 2].map((number) => pool.makeChunk(order(number), controller.signal));
-  t.match(await pool.makeChunk(order(0)), { error: { code: "overloaded" } });
-  t.equal(pool.stats.queued, 2);
-  controller.abort();
-  t.equal(pool.stats.queued, 0);
-  const next = [pool.makeChunk(order(0)), pool.makeChunk(order(0))];
-  t.equal(pool.stats.queued, 2, "there is room for waiting tasks");
-  for (const outcome of await Promise.all(given)) {
-    t.match(outcome, { status: "failed", error: { code: "cancelled" } });
-  }
-  t.match(await pool.makeChunk(order(2), controller.signal), { error: { code: "cancelled" } });
-  t.match(await first, { error: { code: "codec-failed" } }, "a task that has begun is finished");
-  for (const outcome of await Promise.all(next)) t.match(outcome, { status: "absent" });
-  t.match(pool.stats, { failed: 2, workerDeaths: { crashed: 0, timedOut: 1 } }, "cancelled is not failed");
-});
-
 t.test("closing settles everything", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1 });
   const outcomes = [4, 0, 0].map((number) => pool.makeChunk(order(number)));
@@ -376,17 +312,6 @@ t.test(
     t.equal(pool.stats.workerDeaths.timedOut, 0);
   },
 );
-
-t.test("arrays take turns", async (t) => {
-  const pool = openPool(t, { workerFile: crashing, threads: 1 });
-  const finished: string[] = [];
-  const ask = async (path: string, index: number) => {
-    await pool.makeChunk(order(10, path, index));
-    finished.push(`${path}${index}`);
-  };
-  await Promise.all([ask("a", 1), ask("a", 2), ask("a", 3), ask("b", 1)]);
-  t.same(finished, ["a1", "a2", "b1", "a3"]);
-});
 
 t.test("chunks that need much memory wait for each other", async (t) => {
   const memory = memoryOfTask({ plan: PLAN });

@@ -434,44 +434,6 @@ t.test("a node that loses its own documents is found in .zmetadata", async (t) =
   t.same(arrayPaths(await source.readTree()), ["a", "c"]);
 });
 
-t.test("a fingerprint changes with every document that is added or modified", async (t) => {
-  const root = await makeDirectory(t);
-  await writeFiles(root, {
-    ".zgroup": zgroup,
-    ".zmetadata": { metadata: { "listed/.zarray": zarray } },
-    "listed/0": "ab",
-    "v/.zarray": zarray,
-    "w/zarr.json": v3Array,
-  });
-  const source = createDirectorySource(root);
-  for (const name of ["v/.zattrs", "listed/.zattrs", "listed/.zarray", "w/zarr.json", ".zattrs"]) {
-    const { fingerprint } = await source.readTree();
-    t.equal(await source.fingerprint(), fingerprint, `before ${name}`);
-    await writeFiles(root, {
-      [name]: name.endsWith("s") ? { [name]: 1 } : name === "w/zarr.json" ? v3Array : zarray,
-    });
-    t.not(await source.fingerprint(), fingerprint, name);
-  }
-});
-
-t.test("large documents are parsed like small ones", async (t) => {
-  const root = await makeDirectory(t);
-  const attributes = Object.fromEntries(Array.from({ length: 9_000 }, (_, i) => [`key ${i}`, `é ${i}`]));
-  await writeFiles(root, {
-    "zarr.json": { ...v3Group, attributes, consolidated_metadata: { metadata: { v: v3Array } } },
-    "v/zarr.json": { ...v3Array, attributes },
-    "odd/zarr.json": { ...v3Array, attributes, consolidated_metadata: {} },
-    "broken/zarr.json": `${JSON.stringify({ ...v3Array, attributes }).slice(0, -1)},}`,
-  });
-  const tree = await read(root);
-  t.same(tree.groups[0]?.attrs, attributes);
-  t.same(tree.groups[0]?.arrays[0]?.attrs, attributes);
-  t.match(tree.refused, [
-    { path: "broken", reason: /^zarr\.json: invalid JSON: expected a key in double quotes at line 1/ },
-    { path: "odd", reason: /consolidated_metadata/ },
-  ]);
-});
-
 t.test("a check does not read the whole store, and throws what reading would throw", async (t) => {
   const root = await makeDirectory(t);
   const check = (path: string) => createDirectorySource(join(root, path)).check?.();

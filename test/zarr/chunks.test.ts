@@ -59,21 +59,6 @@ t.test("only the canonical key of a chunk inside the grid is one", async (t) => 
   t.equal(parseChunkKey("9".repeat(400), [Number.MAX_SAFE_INTEGER]), undefined);
 });
 
-t.test("coordinates survive the way through their key", async () => {
-  const grid = fc.array(fc.integer({ min: 1, max: 2 ** 40 }), { minLength: 1, maxLength: 6 });
-  fc.assert(
-    fc.property(
-      grid,
-      fc.array(fc.double({ min: 0, max: 0.999, noNaN: true }), { minLength: 6, maxLength: 6 }),
-      (shape, at) => {
-        const coords = shape.map((length, axis) => Math.floor(length * (at[axis] as number)));
-        const key = encodeChunkKey(coords, { name: "v2", separator: "." });
-        return JSON.stringify(parseChunkKey(key, shape)) === JSON.stringify(coords);
-      },
-    ),
-  );
-});
-
 t.test("a text that parses is the key of what it parses to", async () => {
   const text = fc.oneof(
     fc.string({ unit: "binary" }),

@@ -69,19 +69,17 @@ function soundLength(held: number): number {
 
 /**
  * Asserts that a stored chunk is not longer than it may be, before memory is allocated for it.
- * @param version The chunk's version now, for callers that have an older one.
- * @throws ZpublishError `corrupt-chunk`; details: `expected` at most, `received`, and `version`.
+ * @throws ZpublishError `corrupt-chunk`; details: `expected` at most, `received`.
  */
 export function assertStoredLength(
   received: number,
   expected: number | undefined,
-  version: string,
   label: () => string,
 ): void {
   if (expected === undefined || received <= expected) return;
   throw new ZpublishError(
     "corrupt-chunk",
     `${label()}: expected at most ${expected} stored bytes, received ${received}`,
-    { details: { expected, received, version } },
+    { details: { expected, received } },
   );
 }

@@ -60,13 +60,6 @@ t.test("a read alone costs one request", async (t) => {
   t.same(store.takeRequests(), ["read a -1"]);
 });
 
-t.test("the range that is looked for is read with one request", async (t) => {
-  const { store, objects } = openStore(FOR_LONG, { a: "0123456789" });
-  await objects.look("a", { last: 4 });
-  t.equal(textOf(await objects.read("a", { range: { offset: 6, byteLength: 4 } })), "6789");
-  t.same(store.takeRequests(), ["read a -4"], "a suffix is the range that it was");
-});
-
 t.test("a warm object is asked for once per period, conditionally", async (t) => {
   const { store, objects } = openStore({ seconds: 0.2 });
   await objects.read("a");
@@ -101,18 +94,6 @@ t.test("always asks before each answer, immutable never again", async (t) => {
     for (let i = 0; i < 3; i++) await objects.look("a");
     t.equal(store.takeRequests().length, expected, freshness);
   }
-});
-
-t.test("an absent object is absent for the period", async (t) => {
-  const { store, objects } = openStore(FOR_LONG);
-  t.same(await objects.look("none"), { version: undefined, byteLength: undefined });
-  t.equal(await objects.read("none"), undefined);
-  t.same(objects.known("none"), { version: undefined, byteLength: undefined });
-  t.same(store.takeRequests(), ["read none"]);
-  const { store: other, objects: always } = openStore("always");
-  t.equal(await always.read("none"), undefined);
-  other.put("none", "now");
-  t.equal(textOf(await always.read("none")), "now");
 });
 
 t.test("a failure is neither absence nor remembered", async (t) => {
@@ -200,12 +181,6 @@ t.test("bytes that wait for their read are bounded, of all stores together", asy
   for (const { objects } of [one, other]) for (const name of names) await objects.read(name);
   const repeated = one.store.takeRequests().length + other.store.takeRequests().length;
   t.equal(repeated, 24 - 32 / 4, "only 32 MiB were kept");
-});
-
-t.test("bytes of an object are not taken for those of another store's", async (t) => {
-  const [one, other] = [openStore(FOR_LONG, { a: "one" }), openStore(FOR_LONG, { a: "two" })];
-  await one.objects.look("a");
-  t.equal(textOf(await other.objects.read("a")), "two");
 });
 
 t.test("an object that is too long to be kept is looked at without its bytes", async (t) => {

@@ -96,21 +96,6 @@ t.test("consolidated metadata is read with two requests", async (t) => {
   }
 });
 
-t.test("attributes of a consolidated store stay as they are written", async (t) => {
-  const attributes = '{"gap": NaN, "big": 1152921504606846977, "text": "NaN", "consolidated_metadata": 1}';
-  const listing =
-    '{"kind": "inline", "metadata": {"g": {"zarr_format": 3, "node_type": "group", "attributes": {"gap": NaN}}}}';
-  for (const order of [
-    `"attributes": ${attributes}, "consolidated_metadata": ${listing}`,
-    `"consolidated_metadata": ${listing}, "attributes": ${attributes}`,
-  ]) {
-    const store = openStore({ "zarr.json": `{"zarr_format": 3, "node_type": "group", ${order}}` });
-    const { groups } = await open(store).readTree();
-    t.same(groups[0]?.attrs, { gap: NaN, big: 1152921504606846977n, text: "NaN", consolidated_metadata: 1 });
-    t.same(groups[1]?.attrs, { gap: NaN });
-  }
-});
-
 t.test("a store that is not consolidated is listed, level by level", async (t) => {
   for (const [documents, perNode] of [
     [V2, 3],
@@ -163,12 +148,6 @@ t.test("a single array at the root is a dataset", async (t) => {
       t.same(await readAll(tree), ["ab"]);
     }
   }
-});
-
-t.test("groups without documents of their own are groups", async (t) => {
-  const { "g/.zgroup": _, ...v2 } = V2;
-  const { "g/zarr.json": __, ...v3 } = V3;
-  for (const documents of [v2, v3]) t.same(pathsOf(await open(openStore(documents)).readTree()), ALL);
 });
 
 t.test("Zarr v2 and v3 at one place are served as v2, with a warning", async (t) => {
@@ -233,14 +212,6 @@ t.test("a failure at any request of the reading is a failure of it, and not reme
       t.same(pathsOf(await source.readTree()), ALL);
     }
   }
-});
-
-t.test("a store that is mended is read after a first reading that failed", async (t) => {
-  const store = openStore({ ...V3, "zarr.json": "{" });
-  const source = open(store);
-  await t.rejects(source.readTree(), { code: "invalid-metadata" });
-  put(store, { "zarr.json": v3Group });
-  t.same(pathsOf(await source.readTree()), ALL);
 });
 
 t.test("a refresh costs a conditional request per document, and finds what changed", async (t) => {
