@@ -40,8 +40,6 @@ interface AttachedStore {
 
 const MAX_VERIFIED = 131_072;
 const CLOSE_DEADLINE_MS = 5_000;
-/** Milliseconds until the same failure of writing is logged again: a disk that is nearly full fails and works by turns. */
-const REPEAT_WARNING_MS = 600_000;
 
 /** Creates a cache without a store. Opening, recovery and timers are in `open-cache`. */
 export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkCache {
@@ -195,28 +193,18 @@ async function closeInTime(cache: DiskChunkCache, log: Log): Promise<void> {
   }
 }
 
-/** Creates the log of writes that fail: it names a failure once until writing works again, and then says so. */
+/** Creates the log of writes that fail: a line when they begin to fail, and one when writing works again. */
 function createWriteWarnings(log: Log) {
-  /** Warning that writing fails, until the log says that it works again. */
-  let warning: string | undefined;
-  let last = { text: "", at: Number.NEGATIVE_INFINITY };
   const writing = {
     /** Whether the last write failed. */
     isFailing: false,
     fail(problem: string): void {
+      if (!writing.isFailing) log.warn(`chunk cache: writing failed: ${problem}`);
       writing.isFailing = true;
-      const text = `chunk cache: writing failed: ${problem}`;
-      const now = Date.now();
-      if (text === warning || (text === last.text && now - last.at < REPEAT_WARNING_MS)) return;
-      warning = text;
-      last = { text, at: now };
-      log.warn(text);
     },
     succeed(): void {
+      if (writing.isFailing) log.warn("chunk cache: writing works again");
       writing.isFailing = false;
-      if (warning === undefined) return;
-      warning = undefined;
-      log.warn("chunk cache: writing works again");
     },
   };
   return writing;

@@ -15,8 +15,8 @@ import {
   type WorkerSet,
 } from "./chunk-worker.js";
 
-/** The state of a pool now. */
-interface PoolState {
+/** The state of a pool now, and what it has counted since its start. */
+export interface EncodePoolStats {
   /** Tasks that wait. */
   readonly queued: number;
   readonly running: number;
@@ -24,10 +24,6 @@ interface PoolState {
   readonly threads: number;
   /** True if workers repeatedly failed to start and none is alive. */
   readonly isBroken: boolean;
-}
-
-/** The state of a pool, and what it has counted since its start. */
-export interface EncodePoolStats extends PoolState {
   /** Tasks that a worker finished, with a chunk or an error. */
   readonly completed: number;
   /** Tasks that failed, cancelled ones left out. */
@@ -131,7 +127,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
       },
     }),
   );
-  const counts = createPoolCounts(stateOf(queue, workers));
+  const counts = createPoolCounts(queue, workers);
 
   /** Small tasks cost nothing: if every worker has one, together they take no more than the other half of the budget. */
   function costOf(task: ChunkTask): number {
@@ -212,24 +208,6 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   };
 }
 
-/** Returns the state of a pool, read whenever its properties are. */
-function stateOf(queue: Limiter, workers: WorkerSet): PoolState {
-  return {
-    get queued() {
-      return queue.waiting;
-    },
-    get running() {
-      return queue.running;
-    },
-    get threads() {
-      return workers.alive;
-    },
-    get isBroken() {
-      return workers.isBroken;
-    },
-  };
-}
-
 /** Keys of arrays, by their plan. */
 const ARRAY_KEYS = new WeakMap<EncodingPlan, string>();
 
@@ -253,16 +231,23 @@ interface PoolCounts extends EncodePoolStats {
 }
 
 /** Stats of a pool that has not been needed yet. */
-export const IDLE_POOL_STATS: EncodePoolStats = createPoolCounts({
-  queued: 0,
-  running: 0,
-  threads: 0,
-  isBroken: false,
-});
+export const IDLE_POOL_STATS: EncodePoolStats = createPoolCounts();
 
-/** Creates stats with all counts at 0. @param state Its properties are read whenever the stats are. */
-function createPoolCounts(state: PoolState): PoolCounts {
-  return Object.assign(Object.create(state) as PoolState, {
+/** Creates stats with all counts at 0. The state is read whenever it is asked for. */
+function createPoolCounts(queue?: Limiter, workers?: WorkerSet): PoolCounts {
+  return {
+    get queued() {
+      return queue?.waiting ?? 0;
+    },
+    get running() {
+      return queue?.running ?? 0;
+    },
+    get threads() {
+      return workers?.alive ?? 0;
+    },
+    get isBroken() {
+      return workers?.isBroken ?? false;
+    },
     completed: 0,
     failed: 0,
     retried: 0,
@@ -270,7 +255,7 @@ function createPoolCounts(state: PoolState): PoolCounts {
     workerDeaths: { crashed: 0, outOfMemory: 0, timedOut: 0, couldNotStart: 0 },
     wait: createHistogram(),
     stages: { read: createHistogram(), decode: createHistogram(), encode: createHistogram() },
-  });
+  };
 }
 
 /** Counts the outcome of a worker. */
