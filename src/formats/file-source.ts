@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { isDamage, ZpublishError } from "../errors.js";
-import { runCooperatively } from "../event-loop/cooperative-task.js";
 import type { ByteStore, ObjectBytes, ObjectStat } from "../stores/byte-store.js";
 import { createFreshObjects, type Freshness } from "../stores/object-versions.js";
 import { type Source, type StoredTree, withinLocation } from "../zarr/stored-tree.js";
@@ -103,13 +102,11 @@ export function createFileSource(options: FileSourceOptions): Source {
     const blocks = createFileBlocks(file, firstBytes);
     const isTold = isVersionTold(file);
     const { format, index } = await findIndex(file, blocks, isTold ? options.kept : undefined);
-    const tree = await runCooperatively(
-      treeOfIndex({
-        ...{ file, index, key },
-        store: store.identity,
-        makeChunk: async (recipe, chunkCoords) => format.makeChunk?.(blocks, recipe, chunkCoords),
-      }),
-    );
+    const tree = await treeOfIndex({
+      ...{ file, index, key },
+      store: store.identity,
+      makeChunk: async (recipe, chunkCoords) => format.makeChunk?.(blocks, recipe, chunkCoords),
+    });
     return isTold ? tree : { ...tree, warnings: Object.freeze([...tree.warnings, UNTOLD]) };
   }
 

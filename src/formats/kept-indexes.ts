@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { deserialize, serialize } from "node:v8";
 import { crc32 } from "node:zlib";
 import { isLosslessNumber, LosslessNumber } from "lossless-json";
-import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
+import { createSlice } from "../event-loop/cooperative-task.js";
 import { joined } from "../event-loop/joined.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { ByteStore } from "../stores/byte-store.js";
@@ -32,7 +32,7 @@ interface StampedIndex {
  * Writes an index as bytes, one array at a time.
  * @param stamp As in {@link writeRecord}.
  */
-export function writeIndexRecord(stamp: string, index: FileIndex): CooperativeTask<Buffer[]> {
+export function writeIndexRecord(stamp: string, index: FileIndex): Promise<Buffer[]> {
   const { groups, ...rest } = index;
   const head: IndexHead = {
     index: rest,
@@ -42,11 +42,11 @@ export function writeIndexRecord(stamp: string, index: FileIndex): CooperativeTa
 }
 
 /** Reads the record of an index; undefined if it is damaged, has none of the stamps, or another layout. */
-export function* readIndexRecord(
+export async function readIndexRecord(
   stamps: readonly string[],
   record: Buffer,
-): CooperativeTask<StampedIndex | undefined> {
-  const found = yield* readRecord(stamps, record);
+): Promise<StampedIndex | undefined> {
+  const found = await readRecord(stamps, record);
   if (found === undefined) return undefined;
   const [head, ...arrays] = found.items as [IndexHead, ...FileArray[]];
   let at = 0;
@@ -61,7 +61,8 @@ export function* readIndexRecord(
  * Writes plain data as bytes, one item at a time.
  * @param stamp Text that names what was read, its version and the format: a record with another one is not read.
  */
-function* writeRecord(stamp: string, items: Iterable<unknown>): CooperativeTask<Buffer[]> {
+async function writeRecord(stamp: string, items: Iterable<unknown>): Promise<Buffer[]> {
+  const slice = createSlice();
   const pieces: Buffer[] = [];
   let checksum = 0;
 
@@ -75,7 +76,7 @@ function* writeRecord(stamp: string, items: Iterable<unknown>): CooperativeTask<
 
   write(stamp);
   for (const item of items) {
-    yield;
+    if (slice.isOver()) await slice.next();
     write(item);
   }
   const begin = Buffer.alloc(HEAD_BYTES);
@@ -91,7 +92,7 @@ interface StampedItems {
 }
 
 /** Reads a record; undefined if it is damaged, has none of the stamps, or another layout. */
-function* readRecord(stamps: readonly string[], record: Buffer): CooperativeTask<StampedItems | undefined> {
+async function readRecord(stamps: readonly string[], record: Buffer): Promise<StampedItems | undefined> {
   if (record.length < HEAD_BYTES || !record.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
   if (record.readUInt32LE(MAGIC.length) !== crc32(record.subarray(HEAD_BYTES))) return undefined;
   let at = HEAD_BYTES;
@@ -107,8 +108,9 @@ function* readRecord(stamps: readonly string[], record: Buffer): CooperativeTask
     const stamp = next() as string;
     if (!stamps.includes(stamp)) return undefined;
     const items: unknown[] = [];
+    const slice = createSlice();
     while (at < record.length) {
-      yield;
+      if (slice.isOver()) await slice.next();
       items.push(next());
     }
     return { stamp, items };
@@ -225,13 +227,13 @@ export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): Kept
 
   async function read<T>(
     name: string,
-    parse: (record: Buffer) => CooperativeTask<T | undefined>,
+    parse: (record: Buffer) => Promise<T | undefined>,
   ): Promise<T | undefined> {
     try {
       const path = pathOf(name);
       const { size, mtimeMs } = await stat(path);
       if (size > MAX_INDEX_BYTES) return undefined;
-      const found = await runCooperatively(parse(await readFile(path)));
+      const found = await parse(await readFile(path));
       const now = Date.now();
       if (found !== undefined && now - mtimeMs > TOUCH_AFTER_MS) await utimes(path, now / 1_000, now / 1_000);
       return found;
@@ -240,11 +242,11 @@ export function createKeptIndexes(directory: string, maxBytes = MAX_BYTES): Kept
     }
   }
 
-  async function write(name: string, writing: CooperativeTask<Buffer[]>): Promise<void> {
+  async function write(name: string, writing: Promise<Buffer[]>): Promise<void> {
     const path = pathOf(name);
     const temporary = `${path}${TEMPORARY}-${process.pid}-${++written}`;
     try {
-      const record = await runCooperatively(writing);
+      const record = await writing;
       const byteLength = record.reduce((sum, { length }) => sum + length, 0);
       if (byteLength > Math.min(MAX_INDEX_BYTES, maxBytes)) return;
       // Not `recursive`: that never returns if the system answers ENOENT to everything, as below /proc.

@@ -1,5 +1,5 @@
 import { messageOf, ZpublishError } from "../errors.js";
-import type { CooperativeTask } from "../event-loop/cooperative-task.js";
+import { createSlice } from "../event-loop/cooperative-task.js";
 import { parseDataType } from "../model/data-type.js";
 import type { RangeChunks } from "../zarr/chunk-reader.js";
 import { withoutDimensions } from "../zarr/metadata-fields.js";
@@ -28,15 +28,15 @@ interface IndexedFile {
 }
 
 /** Makes the groups and arrays of a file's index. Those whose name or type cannot be served go to `refused`. */
-export function* treeOfIndex(
+export async function treeOfIndex(
   indexed: IndexedFile,
-): CooperativeTask<Pick<StoredTree, "groups" | "refused" | "warnings" | "format">> {
+): Promise<Pick<StoredTree, "groups" | "refused" | "warnings" | "format">> {
   const { index } = indexed;
   const refused: Refusal[] = [...index.refused];
   const warnings: string[] = [...index.warnings];
   const groups: StoredGroup[] = [];
+  const slice = createSlice();
   for (const group of index.groups) {
-    yield;
     const path = group.path.slice(1);
     const problem = path === "" ? undefined : nameProblem(path);
     if (problem !== undefined) {
@@ -46,7 +46,7 @@ export function* treeOfIndex(
     warnOfName(path, warnings);
     const arrays: StoredArray[] = [];
     for (const array of group.arrays) {
-      yield;
+      if (slice.isOver()) await slice.next();
       const arrayPath = path === "" ? array.name : `${path}/${array.name}`;
       try {
         arrays.push(storeArray(indexed, array, arrayPath));

@@ -205,7 +205,7 @@ export interface WorkerSet {
    */
   acquire(isFresh: boolean): Promise<ChunkWorker>;
   release(worker: ChunkWorker): void;
-  /** Ends a worker. @param hasStarted False if it failed to start, which delays the next attempts more and more. */
+  /** Ends a worker. @param hasStarted False if it failed to start, which delays the next attempt. */
   discard(worker: ChunkWorker, hasStarted: boolean): void;
   /** Workers with a running thread. */
   readonly alive: number;
@@ -215,8 +215,8 @@ export interface WorkerSet {
   close(): Promise<void>;
 }
 
-const FIRST_PAUSE_MS = 100;
-const MAX_PAUSE_MS = 10_000;
+/** Time between failed starts of workers. */
+const PAUSE_MS = 1_000;
 /** Failed starts in a row after which tasks no longer wait for the next attempt. */
 const BROKEN_AFTER = 3;
 /** Time for threads to end: one that hangs in a system call may never. */
@@ -230,8 +230,6 @@ export function createWorkerSet(createWorker: (onIdleEnd: () => void) => ChunkWo
   /** The one used last comes last, so that those not needed reach their idle timeout. */
   const idle: ChunkWorker[] = [];
   const all = new Set<ChunkWorker>();
-  /** Workers that have not finished a task yet: whether they can start is not known. */
-  const untried = new Set<ChunkWorker>();
   /** Tasks that wait for a worker, each by the function that makes it look again. */
   const waiting = new Set<() => void>();
   let failedStarts = 0;
@@ -241,29 +239,21 @@ export function createWorkerSet(createWorker: (onIdleEnd: () => void) => ChunkWo
   function create(): ChunkWorker {
     const worker = createWorker(() => remove(worker));
     all.add(worker);
-    untried.add(worker);
     return worker;
   }
 
   function remove(worker: ChunkWorker): void {
     all.delete(worker);
-    untried.delete(worker);
     const index = idle.indexOf(worker);
     if (index >= 0) idle.splice(index, 1);
     void worker.end();
-  }
-
-  function recordStart(worker: ChunkWorker): void {
-    if (!untried.delete(worker)) return;
-    failedStarts = 0;
-    retryAt = 0;
   }
 
   function recordFailedStart(): void {
     const now = performance.now();
     // Workers that were started together fail together: that is one failure.
     if (now < retryAt) return;
-    retryAt = now + Math.min(FIRST_PAUSE_MS * 2 ** failedStarts, MAX_PAUSE_MS);
+    retryAt = now + PAUSE_MS;
     failedStarts++;
   }
 
@@ -302,12 +292,12 @@ export function createWorkerSet(createWorker: (onIdleEnd: () => void) => ChunkWo
       }
     },
     release(worker) {
-      recordStart(worker);
+      failedStarts = 0;
       idle.push(worker);
       for (const wake of waiting) wake();
     },
     discard(worker, hasStarted) {
-      if (hasStarted) recordStart(worker);
+      if (hasStarted) failedStarts = 0;
       else recordFailedStart();
       remove(worker);
     },

@@ -298,35 +298,6 @@ t.test("a full disk costs chunks, not requests", { skip: NO_MOUNT }, async (t) =
   await cache.close();
 });
 
-t.test("a failed commit rejects, and former values can be read", { skip: NO_MOUNT }, async (t) => {
-  const directory = smallDisk("1m");
-  t.teardown(() => unmount(directory));
-  // lmdb prints it, too.
-  const { error } = console;
-  console.error = () => {};
-  t.teardown(() => {
-    console.error = error;
-  });
-  const store = openLmdbStore(directory, { maxBytes: MAX_BYTES, stamp: "test" });
-  const write = (first: number) =>
-    store.write({
-      puts: Array.from({ length: 10 }, (_, i) => ({
-        key: keyOf(first + i).bytes,
-        stored: packStoredValue(keyOf(first + i).bytes, chunkOf(first + i)),
-        score: 0,
-      })),
-      removes: [],
-      scores: [],
-      clock: undefined,
-    });
-  await write(0);
-  await t.rejects(async () => {
-    for (let first = 10; first < 100; first += 10) await write(first);
-  });
-  t.ok(store.has(keyOf(0).bytes));
-  await store.close();
-});
-
 t.test("while another process holds the write lock, reads go on, and writes wait", async (t) => {
   const directory = t.testdir();
   const options = optionsFor(directory);

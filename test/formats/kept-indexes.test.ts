@@ -3,7 +3,6 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { LosslessNumber } from "lossless-json";
 import t from "tap";
-import { runNow } from "../../src/event-loop/cooperative-task.js";
 import type { FileIndex } from "../../src/formats/file-index.js";
 import { createFileSource } from "../../src/formats/file-source.js";
 import { createKeptIndexes, readIndexRecord, writeIndexRecord } from "../../src/formats/kept-indexes.js";
@@ -54,32 +53,32 @@ const INDEX: FileIndex = {
   ],
 };
 
-const record = (stamp: string, index: FileIndex) => Buffer.concat(runNow(writeIndexRecord(stamp, index)));
+const record = async (stamp: string, index: FileIndex) => Buffer.concat(await writeIndexRecord(stamp, index));
 
 t.test("an index comes back as it was, typed arrays and every digit included", async (t) => {
-  const found = runNow(readIndexRecord(["r", "s"], record("s", INDEX)));
+  const found = await readIndexRecord(["r", "s"], await record("s", INDEX));
   t.strictSame(found, { stamp: "s", index: INDEX });
   const attrs = found?.index.groups[0]?.attrs;
   t.ok(attrs?.whole instanceof LosslessNumber);
   t.ok(Object.is(attrs?.zero, -0));
   t.same(Object.keys(attrs ?? {}), Object.keys(INDEX.groups[0]?.attrs ?? {}));
-  t.equal(runNow(readIndexRecord(["other"], record("s", INDEX))), undefined);
+  t.equal(await readIndexRecord(["other"], await record("s", INDEX)), undefined);
 });
 
 t.test("a damaged record is no index", async (t) => {
-  const whole = record("s", INDEX);
-  fc.assert(
-    fc.property(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 255 }), (at, change) => {
+  const whole = await record("s", INDEX);
+  await fc.assert(
+    fc.asyncProperty(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 255 }), async (at, change) => {
       const damaged = Buffer.from(whole);
       damaged[at] = (damaged[at] as number) ^ change;
       return (
-        runNow(readIndexRecord(["s"], damaged)) === undefined &&
-        runNow(readIndexRecord(["s"], whole.subarray(0, at))) === undefined
+        (await readIndexRecord(["s"], damaged)) === undefined &&
+        (await readIndexRecord(["s"], whole.subarray(0, at))) === undefined
       );
     }),
     { numRuns: effort(2_000) },
   );
-  t.equal(runNow(readIndexRecord(["s"], Buffer.concat([whole, Buffer.alloc(1)]))), undefined);
+  t.equal(await readIndexRecord(["s"], Buffer.concat([whole, Buffer.alloc(1)])), undefined);
 });
 
 async function setUp(t: Parameters<typeof makeDirectory>[0]) {
@@ -156,7 +155,7 @@ t.test("without a place to keep them, files are read each time", async (t) => {
 
 t.test("all indexes together are bounded, and the oldest go first", async (t) => {
   const directory = await makeDirectory(t);
-  const { length } = record("s", INDEX);
+  const { length } = await record("s", INDEX);
   const kept = createKeptIndexes(directory, 3 * length);
   const folder = join(directory, "zpublish-indexes");
   await mkdir(folder);

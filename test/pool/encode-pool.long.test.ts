@@ -3,18 +3,14 @@ import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import fc from "fast-check";
 import { pino } from "pino";
 import t, { type Test } from "tap";
 import { memoryOfTask } from "../../src/pool/chunk-task.js";
 import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../src/pool/encode-pool.js";
-import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
-import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 import { storedArray } from "../support/datasets/stored-array.js";
 import { arrayBytes, gridPositions, readerOf } from "../support/datasets/stored-chunks.js";
-import { effort } from "../support/effort.js";
 
 function openPool(t: Test, options: Partial<EncodePoolOptions> = {}): EncodePool {
   const pool = createEncodePool({
@@ -52,75 +48,6 @@ async function writeChunks(directory: string): Promise<void> {
 
 /** Time limit that is long enough for a worker to start on a busy machine. */
 const STUCK_AFTER_MS = 4_000;
-
-t.test("a worker makes the same chunk as the same code in this thread", async (t) => {
-  const pool = openPool(t);
-  const inline = createTaskRunner({ withChecksums: true });
-  const directory = t.testdir();
-  await writeChunks(directory);
-  const source = { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } } as const;
-  const buffer = new SharedArrayBuffer(480);
-  new Uint8Array(buffer).set(arrayBytes([10, 12], 4));
-  const memory = {
-    chunkShape: [10, 12],
-    codecs: [],
-    compressorCount: 0,
-    chunks: { kind: "memory", buffer, byteOffset: 0, byteLength: 480 },
-  } as const;
-
-  await fc.assert(
-    fc.asyncProperty(
-      fc.boolean(),
-      fc.option(fc.tuple(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 14 })), {
-        nil: undefined,
-      }),
-      fc.constantFrom<CodecSpec | null | undefined>(
-        undefined,
-        null,
-        { id: "zstd" },
-        { id: "lz4" },
-        { id: "blosc" },
-      ),
-      fc.boolean(),
-      async (isMemory, chunkShape, compressor, absentIsServed) => {
-        const stored = storedArray({
-          ...(isMemory ? memory : { chunks: source }),
-          fill: { served: null, item: new Uint8Array([1, 2, 3, 4]), absentIsServed },
-        });
-        const { plan } = createEncodingPlan(stored, { chunkShape, compressor });
-        for (const chunkCoords of [...gridPositions(plan.served.gridShape)].slice(0, 6)) {
-          const [a, b] = await Promise.all([
-            pool.makeChunk({ plan, chunkCoords }),
-            inline({ plan, chunkCoords }),
-          ]);
-          const { timings: _a, ...ours } = a as { timings?: unknown; status: string };
-          const { timings: _b, ...theirs } = b as { timings?: unknown; status: string };
-          t.notMatch(ours, { status: "failed" });
-          if (JSON.stringify(ours) !== JSON.stringify(theirs)) return false;
-        }
-        return true;
-      },
-    ),
-    { numRuns: effort(200) },
-  );
-});
-
-t.test("errors come back with code and message", async (t) => {
-  const pool = openPool(t);
-  const directory = t.testdir({ "0.0": "this is no Blosc chunk at all" });
-  const stored = storedArray({
-    chunks: { kind: "files", directory, keyEncoding: { name: "v2", separator: "." } },
-  });
-  const { plan } = createEncodingPlan(stored, { compressor: null });
-  const outcome = await pool.makeChunk({ plan, chunkCoords: [0, 0] });
-  t.match(outcome, {
-    status: "failed",
-    error: {
-      code: "corrupt-chunk",
-      message: /^array 'g\/t': stored chunk 0\.0: blosc: expected format version 2/,
-    },
-  });
-});
 
 t.test(
   "a chunk that crashes workers fails by name after two of them, and others notice nothing",

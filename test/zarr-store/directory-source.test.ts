@@ -1,11 +1,9 @@
-import { chmod, mkdir, rename, rm, symlink, utimes, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { chmod, mkdir, rename, rm, symlink, utimes } from "node:fs/promises";
+import { join } from "node:path";
 import t from "tap";
 import { openChunkReader } from "../../src/open/chunk-reader.js";
 import type { StoredTree } from "../../src/zarr/stored-tree.js";
 import { createDirectorySource } from "../../src/zarr-store/zarr-source.js";
-import { askPython } from "../support/clients/ask-python.js";
-import { clientMissing } from "../support/clients/require-client.js";
 import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const read = (root: string) => createDirectorySource(root).readTree();
@@ -496,47 +494,6 @@ t.test("a location that now leads elsewhere is another store", async (t) => {
   t.not((await source.readTree()).identity, first.identity);
   await rm(location);
   await t.rejects(source.fingerprint(), { message: /does not exist/ });
-});
-
-t.test("reads what zarr-python wrote, item by item", { skip: clientMissing("zarr") }, async (t) => {
-  const root = join(await makeDirectory(t), "store.zarr");
-  const program = `
-import json, sys, numpy as np, zarr, numcodecs
-g = zarr.open_group(sys.argv[1], mode="w")
-g.attrs["big"] = 2**63 - 1
-g.attrs["nan"] = float("nan")
-s = g.create_group("sub/deeper")
-a = s.create_dataset("a", data=np.arange(6, dtype=">i4").reshape(2, 3), chunks=(1, 2), compressor=None, order="F")
-b = g.create_dataset("b", shape=(4,), dtype="<M8[s]", fill_value="NaT", chunks=(2,), compressor=numcodecs.Zlib(1), filters=[numcodecs.Delta("<i8")])
-c = g.create_dataset("c", shape=(), dtype="U3", fill_value="")
-d = g.create_dataset("d", data=np.array(["x", "yy"], dtype=object), object_codec=numcodecs.VLenUTF8(), dtype=object)
-e = g.create_dataset("e", data=np.zeros(3, dtype=[("x", "<f4"), ("y", "|S2")]))
-n = zarr.open_array(sys.argv[1] + "/n", mode="w", shape=(3, 3), chunks=(2, 2), dtype="u1", compressor=None, dimension_separator="/")
-n[:] = np.arange(9).reshape(3, 3)
-zarr.consolidate_metadata(sys.argv[1])`;
-  askPython(program, null, [root]);
-  const tree = await read(root);
-  t.same([tree.refused, tree.warnings], [[], []]);
-  t.same(groupPaths(tree), ["/", "/sub", "/sub/deeper"]);
-  t.same(arrayPaths(tree), ["b", "c", "d", "e", "n", "sub/deeper/a"]);
-  t.same(tree.groups[0]?.attrs, { big: 2n ** 63n - 1n, nan: Number.NaN });
-  const arrays = new Map(
-    tree.groups.flatMap((group) => group.arrays.map((array) => [array.path, array] as const)),
-  );
-  t.match(arrays.get("b"), {
-    dataType: { numpyName: "datetime64[s]" },
-    codecs: [{ id: "delta" }, { id: "zlib" }],
-    fill: { served: -(2n ** 63n) },
-  });
-  t.match(arrays.get("d"), { dataType: { kind: "O" }, codecs: [{ id: "vlen-utf8" }, { id: "blosc" }] });
-  t.equal(arrays.get("e")?.dataType.numpyStr, "[('x', '<f4'), ('y', 'S2')]");
-  t.same(arrays.get("sub/deeper/a")?.axisOrder, [1, 0]);
-  const chunk = await openChunkReader(arrays.get("n")?.chunks as never).read([1, 0]);
-  t.same([...(chunk?.bytes ?? [])].slice(0, 2), [6, 7]);
-  const stored = await openChunkReader(arrays.get("sub/deeper/a")?.chunks as never).read([1, 0]);
-  t.same([...(stored?.bytes ?? [])], [0, 0, 0, 3, 0, 0, 0, 4]);
-  t.equal(basename(root), "store.zarr");
-  await writeFile(join(root, "touched"), "");
 });
 
 t.test(

@@ -76,7 +76,6 @@ t.test("a text that parses is the key of what it parses to", async () => {
 const MIB = 2 ** 20;
 const LIMIT = 64 * MIB;
 const zlib = { id: "zlib", level: 1 };
-const DELTA = { id: "delta", dtype: "<i2", astype: "<i8" };
 
 /** Of chunks of 4 by 5 items. */
 function boundOf(
@@ -102,33 +101,6 @@ function boundOfAll(t: Test, stored: StoredArray): number | undefined {
   ]);
   return bound;
 }
-
-t.test("bytes that are not compressed have the length that they should have", async (t) => {
-  const bare = (codecs: StoredArray["codecs"]) =>
-    boundOfAll(t, storedArray({ dtype: "<i2", codecs, compressorCount: 0 }));
-  t.equal(bare([]), 40);
-  t.equal(bare([{ id: "shuffle", elementsize: 2 }]), 40);
-  t.equal(bare([DELTA]), 160);
-  t.equal(bare([DELTA, { id: "crc32" }]), 164);
-});
-
-t.test("what is compressed may be twice what the compressor gets, and some more", async (t) => {
-  const compressed = (codecs: StoredArray["codecs"]) => boundOfAll(t, storedArray({ dtype: "<i2", codecs }));
-  t.equal(compressed([zlib]), 2 * 40 + MIB);
-  t.equal(compressed([DELTA, zlib]), 2 * 160 + MIB);
-});
-
-t.test("where it is compressed again, or behind a checksum, its items tell", async (t) => {
-  const bound = 2 * 8 * 40 + MIB;
-  const twice = storedArray({ dtype: "<i2", codecs: [zlib, { id: "gzip" }] });
-  t.same(boundOf(twice), ["passthrough", bound]);
-  t.same(boundOf(twice, ZSTD), ["recompress", bound]);
-  t.same(boundOf(twice, NONE), ["rechunk", bound]);
-  const v3 = storedArray({ dtype: "<i2", codecs: [zlib, { id: "crc32c" }], compressorCount: 0 });
-  t.same(boundOf(v3), ["recompress", bound]);
-  const large = storedArray({ ...v3, shape: [4 * MIB, 8], chunkShape: [4 * MIB, 8] });
-  t.same(boundOf(large), ["recompress", LIMIT + MIB], "but never more than may be decoded");
-});
 
 t.test("where nothing tells, what is decoded has its limit, and what is passed through none", async (t) => {
   const texts = (compressor?: { readonly id: string }) =>

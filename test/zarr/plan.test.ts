@@ -206,24 +206,6 @@ t.test("plans are frozen plain data that survives structured clone", async (t) =
   t.strictSame(structuredClone(plan.decode[0]?.codec), { id: "zlib", level: 1 });
 });
 
-t.test("steps know their lengths", async (t) => {
-  const { plan } = createEncodingPlan(
-    storedArray({
-      dtype: "<i2",
-      codecs: [{ id: "delta", dtype: "<i2", astype: "<i4" }, { id: "crc32c" }, ZSTD],
-    }),
-    { compressor: null, filters: null },
-  );
-  t.match(
-    plan.decode.map(({ codec, decodedByteLength, itemSize }) => [codec.id, decodedByteLength, itemSize]),
-    [
-      ["zstd", 84, 1],
-      ["crc32c", 80, 4],
-      ["delta", 40, 2],
-    ],
-  );
-});
-
 t.test("what cannot be done is refused by name, with the reason", async (t) => {
   const cases: [string, Partial<StoredArray> & { dtype?: string }, EncodingRequest, string, RegExp][] = [
     [
@@ -405,18 +387,6 @@ t.test("a served chunk of too many stored ones is refused", async (t) => {
     message: /at most 65536 stored ones, received \(1000000, 12\), which may be 1000000 of \(1, 12\)/,
   });
   t.equal(createEncodingPlan(stored, { chunkShape: [60_000, 6] }).plan.kind, "rechunk");
-});
-
-t.test("the byte length of stored chunks is known where every codec tells it", async (t) => {
-  const lengthOf = (more: Parameters<typeof storedArray>[0]) =>
-    createEncodingPlan(storedArray(more), {}).plan.storedByteLength;
-  const raw = { compressorCount: 0 } as const;
-  const plain = lengthOf({ ...raw, codecs: [] });
-  t.type(plain, "number");
-  t.equal(lengthOf({ ...raw, codecs: [{ id: "shuffle", elementsize: 4 }] }), plain);
-  t.equal(lengthOf({ ...raw, codecs: [{ id: "crc32" }] }), (plain ?? 0) + 4);
-  t.equal(lengthOf({ codecs: [{ id: "zlib", level: 1 }] }), null);
-  t.equal(lengthOf({ codecs: [{ id: "unheard-of" }] }), null);
 });
 
 t.test(
