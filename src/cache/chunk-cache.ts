@@ -97,8 +97,8 @@ export interface CacheKey {
 }
 
 /**
- * Makes the key of a chunk: the first 20 bytes of a SHA-256. So keys have one length (lmdb crashes after refusing long
- * ones), and any run of neighbouring keys is a random sample, which eviction relies on.
+ * Makes the key of a chunk: the first 20 bytes of a SHA-256. Keys have one length, since lmdb crashes after it refuses long ones, and
+ * neighbouring keys are a random sample, which eviction relies on.
  * @param parts All that decides the bytes, unambiguously joined: `revision\0encoding\0path\0chunk key`.
  */
 export function cacheKeyOf(parts: string): CacheKey {

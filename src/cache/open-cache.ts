@@ -158,8 +158,8 @@ export async function openMaintainedChunkCache(
 }
 
 /**
- * The directory of the store of one stamp, with the files beside it. Each version of the package has its own in the cache directory. So
- * versions that run side by side (a rolling update) never read or delete each other's chunks.
+ * The directory of the store of one stamp, with the files beside it. Versions of the package that run side by side (a rolling update)
+ * never read or delete each other's chunks.
  */
 function createStoreFolder({ directory, maxBytes, log, version, provenAfterMs }: OpenChunkCacheOptions) {
   const stamp = cacheStamp(version);

@@ -189,8 +189,8 @@ const POOL_SIZE = 64;
 const CALLS_PER_SAMPLE = 16;
 
 /**
- * Creates a pool of candidates for eviction: entries with low scores, found without an order over all entries. As in Redis, samples of 8 approach the true minimum, because the lowest entries of earlier samples
- * stay in the pool.
+ * Creates a pool of candidates for eviction, found without an order over all entries. As in Redis, samples of 8 approach the lowest score,
+ * because the lowest entries of earlier samples stay in the pool.
  */
 function createVictimPool(index: EntryIndex) {
   /** Ascending by score. */

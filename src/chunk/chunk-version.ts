@@ -66,9 +66,8 @@ function endIteration(): void {
 }
 
 /**
- * Returns the number of the current iteration of the event loop. A check holds for all requests that the loop received in the
- * iteration: they had begun to arrive before it. With very many requests libuv polls again within an iteration, so the
- * number also rises after {@link MAX_CALLS} calls.
+ * Returns the number of the current iteration of the event loop. A check holds for all requests that the loop received in it. With very
+ * many requests libuv polls again within an iteration, so the number also rises after {@link MAX_CALLS} calls.
  */
 function loopIteration(): number {
   if (!isScheduled) {
@@ -88,19 +87,12 @@ const EXPECTED_ITEM_BYTES = 16;
 /** Chunks that are remembered, about a kilobyte each. */
 const MAX_REMEMBERED = 4_096;
 
-/** Finds chunks by key, and remembers them. */
-interface ChunkLocator {
-  /** @throws ZpublishError `not-found` if the key is not canonical, or outside the grid */
-  locate(snapshot: DatasetSnapshot, array: ServedArray, chunkKey: string): ServedChunk;
-  /** Forgets all chunks, and so the snapshots that they belong to. */
-  forget(): void;
-}
-
-/** Creates a locator that remembers no chunk yet. */
-export function createChunkLocator(): ChunkLocator {
+/** Creates what finds chunks by key, and remembers them. */
+export function createChunkLocator() {
   const recent = createBoundedMap<ServedChunk>({ maxEntries: MAX_REMEMBERED });
   return {
-    locate(given, array, chunkKey) {
+    /** @throws ZpublishError `not-found` if the key is not canonical, or outside the grid */
+    locate(given: DatasetSnapshot, array: ServedArray, chunkKey: string): ServedChunk {
       // Overviews hand on arrays of the dataset: their chunks are the dataset's.
       const snapshot = array.isOfOverviews ? given : (given.levels?.dataset ?? given);
       const access = accessOf(snapshot, array);
@@ -113,6 +105,7 @@ export function createChunkLocator(): ChunkLocator {
       recent.set(name, chunk);
       return chunk;
     },
+    /** Forgets all chunks, and so the snapshots that they belong to. */
     forget: () => recent.clear(),
   };
 }
@@ -173,9 +166,8 @@ function accessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
 }
 
 /**
- * Returns what the chunks of an array depend on besides its plan, and what tells the place of its data from others. That is the revision
- * of the dataset, unless the array grows: chunks of old parts have to stay what they are while new ones are added. Chunks of an immutable
- * dataset have no versions that would name parts.
+ * Returns what the chunks of an array depend on besides its plan, and the place of its data: the revision of the dataset, unless the array
+ * grows, because chunks of old parts stay what they are. Chunks of an immutable dataset have no versions that would name parts.
  */
 function contextOf({ immutable, revision, identity }: DatasetSnapshot, plan: EncodingPlan) {
   const { source } = plan;

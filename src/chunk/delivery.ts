@@ -214,8 +214,8 @@ async function encode(
 const PIECE_BYTES = 4 * 1024 * 1024;
 
 /**
- * Opens a stored file that is served whole, such as a shard, and reads the first piece of what the client wants of it. The file is
- * not cached: its ranges differ from client to client, and the system keeps them in memory anyhow.
+ * Opens a stored file that is served whole, such as a shard, and reads the first piece of what the client wants of it. It is not cached,
+ * since ranges differ from client to client.
  */
 async function openStoredFile(
   { chunk, version }: ChunkRequest,
@@ -284,9 +284,7 @@ const BLOSC_LENGTH_OFFSET = 12;
 const BLOSC_HEADER_BYTES = 16;
 
 /**
- * Refuses a stored chunk of the wrong length: it was cut short, or belongs to another array. Chunks that are passed through
- * are not decoded here, and some clients read missing bytes as zeros, or read beyond the end.
- * @param byteLength Length of the stored chunk.
+ * Refuses a stored chunk of the wrong length, since some clients read missing bytes as zeros, or read beyond the end.
  * @throws ZpublishError `corrupt-chunk`
  */
 export function checkStoredLength(
@@ -300,11 +298,7 @@ export function checkStoredLength(
   throw corrupt(plan, chunkCoords, `expected ${expected} stored bytes, received ${byteLength}`);
 }
 
-/**
- * Refuses a stored chunk whose frame is incomplete, if its codec tells that without decoding: it was cut short, or
- * partly overwritten.
- * @throws ZpublishError `corrupt-chunk`
- */
+/** Refuses a stored chunk whose frame is incomplete, if its codec tells that without decoding. @throws ZpublishError `corrupt-chunk` */
 function checkStoredFrame(
   { document, plan }: ServedArray,
   chunkCoords: readonly number[],

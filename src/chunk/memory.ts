@@ -54,9 +54,8 @@ export function createReadMemory(maxBytes: number): ReadMemory {
 }
 
 /**
- * Shared memory in which stored chunks are handed to workers, so that no message copies them. V8 does not count shared memory when it
- * decides about garbage collections, and threads that work in memory of their own have few: gigabytes would stay. So it is used
- * again, and its sum is bounded.
+ * Shared memory in which workers get stored chunks without a copy. V8 does not count it when it decides about garbage collections, so
+ * gigabytes would stay: it is used again, and its sum is bounded.
  */
 interface SharedMemory {
   /** Begins a task, which gets memory until it ends. */

@@ -124,23 +124,16 @@ export function createChunkService({
   };
 }
 
-/** How chunks are obtained that are not in the cache. */
-interface Obtaining {
-  /**
-   * Reads or makes a chunk, once for all who want it at the same time: clients, other chunks, and warming.
-   * @throws ZpublishError `not-found` if it is absent
-   */
-  obtainOnce(request: ChunkRequest, caller: Waiting): MaybePromise<MadeChunk>;
-  readonly readServed: ReadServed;
-  /** Obtains a chunk and caches it, whatever the policy of the cache says. */
-  warmOnce(request: ChunkRequest, signal: AbortSignal): Promise<WarmedChunk>;
-}
-
-function createObtaining(cache: ChunkServiceParts["cache"], means: DeliveryMeans): Obtaining {
+/** Creates how chunks are obtained that are not in the cache. */
+function createObtaining(cache: ChunkServiceParts["cache"], means: DeliveryMeans) {
   const flights = createSingleFlight<MadeChunk | undefined>();
   /** Ids of chunks that are being warmed: `warmOnce` puts them into the cache. */
   const warming = new Set<string>();
 
+  /**
+   * Reads or makes a chunk, once for all who want it at the same time: clients, other chunks, and warming.
+   * @throws ZpublishError `not-found` if it is absent
+   */
   function obtainOnce(request: ChunkRequest, caller: Waiting): MaybePromise<MadeChunk> {
     const { chunk, cacheKey } = request;
     const keep = (made: MadeChunk | undefined) => {
@@ -169,6 +162,7 @@ function createObtaining(cache: ChunkServiceParts["cache"], means: DeliveryMeans
     }
   };
 
+  /** Obtains a chunk and caches it, whatever the policy of the cache says. */
   async function warmOnce(request: ChunkRequest, signal: AbortSignal): Promise<WarmedChunk> {
     const { id } = request.cacheKey;
     warming.add(id);

@@ -112,10 +112,7 @@ export function openServedReader(
   };
 }
 
-/**
- * Looks up the version of a chunk. Versions of levels below may be older. At a failure the other looks end: those of a high level are
- * thousands, for which the next request would wait.
- */
+/** Looks up the version of a chunk. At a failure the other looks below end: they may be thousands. */
 async function lookBelow(chunk: ServedChunk, signal: AbortSignal | undefined): Promise<Believed> {
   const beganMs = performance.now();
   const looking = new AbortController();

@@ -42,9 +42,8 @@ type RunInLimits = <T>(
 ) => Promise<T>;
 
 /**
- * Creates limits without jobs. A chunk that is made of another level's chunks waits until those are made: if both needed places of one
- * limit, the waiting ones could take all. So each level has a limit of its own, half as high as the level below, and each of its stores
- * a share of that.
+ * Creates limits without jobs. A chunk of a level waits until its chunks of the level below are made: with places of one limit, the
+ * waiting ones could take all. So each level has its own limit, half as high as the level below, and each of its stores a share of that.
  */
 function createFeedLimits(): RunInLimits {
   /** By level, and by level and store; as many as are configured. */
@@ -171,7 +170,11 @@ async function readPieces(
     const isKept = plan.kind === "rechunk" || variant === PIECED;
     for (const piece of pieces) {
       if (isReadByWorkers(piece) || unread.has(keyOf(piece))) continue;
-      const read = () => readPiece(plan, piece, `${name}\n${piece.part}`, isKept, reading);
+      const { reader, coords: own, layout, part } = piece;
+      const maxByteLength = layout.maxStoredByteLength ?? plan.maxFilledByteLength;
+      const hasVariants = layout.variants.length > 0;
+      const wanted = { reader, coords: own, name: `${name}\n${part}`, maxByteLength, hasVariants, isKept };
+      const read = () => readBytes(wanted, reading);
       unread.set(keyOf(piece), () =>
         readNamed(`${storedChunkName(plan, coords)}: ${pieceName(piece)}`, read),
       );
@@ -190,18 +193,6 @@ async function readPieces(
       return { ...rest, given: bytes.get(keyOf(piece)) ?? placeOf(piece) };
     }),
   }));
-}
-
-function readPiece(
-  plan: EncodingPlan,
-  { reader, coords, layout }: ChunkPiece,
-  name: string,
-  isKept: boolean,
-  reading: Reading,
-): Promise<GivenBytes> {
-  const maxByteLength = layout.maxStoredByteLength ?? plan.maxFilledByteLength;
-  const hasVariants = layout.variants.length > 0;
-  return readBytes({ reader, coords, name, maxByteLength, hasVariants, isKept }, reading);
 }
 
 function isReadByWorkers({ reader }: ChunkPiece): boolean {
@@ -232,9 +223,8 @@ const MAX_SHARED_BYTES = 256 * 2 ** 20;
 const MAX_JOINING = 256;
 
 /**
- * Wraps `makeChunk` so that workers get the stored bytes of chunks that they cannot read themselves. The server's thread reads them:
- * a worker that waits for another machine would make nothing meanwhile, and limits hold for the whole process. Of chunks in local
- * files workers get the places, which only the server's thread knows, and read them.
+ * Wraps `makeChunk` so that workers get the stored bytes of chunks that they cannot read themselves, or their places in local files. The
+ * server's thread reads, since a worker that waits for another machine makes nothing, and limits hold for the whole process.
  */
 export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   const runInLimits = createFeedLimits();
@@ -253,7 +243,13 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   function feedOf(plan: EncodingPlan): Feed {
     let feed = feeds.get(plan);
     if (feed === undefined) {
-      feed = createFeed(plan);
+      const name = JSON.stringify(plan.source);
+      feed = {
+        name,
+        reader: openChunkReader(plan.source),
+        plan: { ...plan, source: { kind: "given", name } },
+        byteLength: elementCount(plan.stored.chunkShape) * (plan.itemSize || GUESSED_ITEM_BYTES),
+      };
       feeds.set(plan, feed);
     }
     return feed;
@@ -329,16 +325,6 @@ interface Feed {
   readonly plan: EncodingPlan;
   /** Estimated bytes of a stored chunk. */
   readonly byteLength: number;
-}
-
-function createFeed(plan: EncodingPlan): Feed {
-  const name = JSON.stringify(plan.source);
-  return {
-    name,
-    reader: openChunkReader(plan.source),
-    plan: { ...plan, source: { kind: "given", name } },
-    byteLength: elementCount(plan.stored.chunkShape) * (plan.itemSize || GUESSED_ITEM_BYTES),
-  };
 }
 
 /** Finds the stored chunks of a local file. Workers read them one after the other: there may be more than fit into memory. */

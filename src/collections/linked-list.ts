@@ -11,10 +11,8 @@ export interface ListEntry<T> {
  * A list of values in the order in which they were added, each of which can be removed. It is made for values that come and go
  * with every request.
  *
- * A `Set` or a `Map` is slow at that. V8 (11.3, of Node.js 20) makes a new table whenever one is full of deleted entries, and the
- * old table points at the new one. Once a full collection has promoted one of these tables, all later ones, and their values, outlive
- * every scavenge until the next full collection. A loop that adds one value and deletes the oldest of 32 took twice
- * as long after a call of `gc()` (`node --expose-gc`).
+ * A `Set` or a `Map` is slow at that. V8 (11.3, of Node.js 20) makes a new table whenever one is full of deleted entries. Once a full
+ * collection has promoted a table, all later ones, and their values, outlive every scavenge until the next full collection.
  */
 export class LinkedList<T> implements Iterable<T> {
   #first: ListEntry<T> | undefined;

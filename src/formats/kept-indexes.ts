@@ -28,10 +28,7 @@ interface StampedIndex {
   readonly index: FileIndex;
 }
 
-/**
- * Writes an index as bytes, one array at a time.
- * @param stamp As in {@link writeRecord}.
- */
+/** Writes an index as bytes, one array at a time. @param stamp As in {@link writeRecord}. */
 export function writeIndexRecord(stamp: string, index: FileIndex): Promise<Buffer[]> {
   const { groups, ...rest } = index;
   const head: IndexHead = {

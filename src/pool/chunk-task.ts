@@ -71,9 +71,8 @@ const WITH_HEAP: ReadonlySet<string> = new Set(["zstd"]);
 const estimates = new WeakMap<EncodingPlan, number>();
 
 /**
- * Estimates the memory that making one chunk may take, besides what a worker has anyway. It is the sum of incompressible stored
- * bytes, the output of each codec (none is released before the end), and the copy that leaves the worker. Of the parts' chunks that
- * stored chunks are made of, one is in memory at a time.
+ * Estimates the memory that making one chunk may take: incompressible stored bytes, the output of each codec (none is released before the
+ * end), and the copy that leaves the worker. Of the parts' chunks, one is in memory at a time.
  */
 export function memoryOfTask({ plan, stored = [] }: Pick<ChunkTask, "plan" | "stored">): number {
   let ofPiece = 0;

@@ -117,10 +117,7 @@ export class NoAnswerError extends Error {
 
 let timeoutMs = 30_000;
 
-/**
- * Sets how long this thread waits for one call to a source.
- * @param ms At least 1. Default 30,000.
- */
+/** Sets how long this thread waits for one call to a source. @param ms At least 1. Default 30,000. */
 export function setSourceTimeout(ms: number): void {
   timeoutMs = ms;
 }

@@ -41,33 +41,14 @@ interface VerifiedDirectory {
   readonly device: bigint;
 }
 
-/** Directories and links of one store. A path whose real path is outside of the store is refused. */
-interface StorePaths {
-  /** Returns a directory that has been verified before; else undefined. Does no I/O. */
-  verified(directory: string): VerifiedDirectory | undefined;
-  /**
-   * Looks up the real path of a directory.
-   * @returns Undefined if the directory does not exist.
-   * @throws ZpublishError `source-unreadable`
-   */
-  verify(directory: string, label: Label): Promise<VerifiedDirectory | undefined>;
-  /**
-   * Returns the device of a directory if this thread may wait for its files; undefined if other machines or programs may
-   * have to answer.
-   */
-  localDeviceOf(directory: VerifiedDirectory | undefined): bigint | undefined;
-  /** Returns the real path behind a link. @throws ZpublishError `source-unreadable` */
-  resolveLink(path: string, label: Label): Promise<string>;
-  lstat(path: string): Promise<BigIntStats>;
-  /** Returns the name of a file for messages: its path within the store. */
-  labelOf(path: string): string;
-}
-
 /** Verified directories by path, of all stores of this thread: 330 bytes each for paths of 100 characters. */
 const verifiedDirectories = createBoundedMap<VerifiedDirectory>({ maxEntries: 8_192 });
 
-/** Creates the paths of a store. @param root Absolute real path of the store. */
-function createStorePaths(root: string, calls: FileCalls): StorePaths {
+/**
+ * Creates the directories and links of a store. A path whose real path is outside of the store is refused.
+ * @param root Absolute real path of the store.
+ */
+function createStorePaths(root: string, calls: FileCalls) {
   const prefix = root.endsWith(sep) ? root : `${root}${sep}`;
   let rootDevice: bigint | undefined;
 
@@ -88,11 +69,13 @@ function createStorePaths(root: string, calls: FileCalls): StorePaths {
   }
 
   return {
-    verified(directory) {
+    /** Returns a directory that has been verified before; else undefined. Does no I/O. */
+    verified(directory: string): VerifiedDirectory | undefined {
       const known = verifiedDirectories.get(directory);
       return rootDevice !== undefined && known !== undefined && isWithinStore(known.real) ? known : undefined;
     },
-    async verify(directory, label) {
+    /** Looks up a directory; undefined if it does not exist. @throws ZpublishError `source-unreadable` */
+    async verify(directory: string, label: Label): Promise<VerifiedDirectory | undefined> {
       try {
         const real = await realPathOf(directory);
         assertWithinStore(real, label);
@@ -106,9 +89,11 @@ function createStorePaths(root: string, calls: FileCalls): StorePaths {
         return absentOrThrow(error, label);
       }
     },
-    localDeviceOf: (directory) =>
+    /** Returns the device of a directory if this thread may wait for its files: no other machine or program has to answer. */
+    localDeviceOf: (directory: VerifiedDirectory | undefined): bigint | undefined =>
       calls.isLocal && directory?.device === rootDevice ? rootDevice : undefined,
-    async resolveLink(path, label) {
+    /** Returns the real path behind a link. @throws ZpublishError `source-unreadable` */
+    async resolveLink(path: string, label: Label): Promise<string> {
       // A link to nothing is data that is not there now (not fetched, not mounted), so the chunk is not absent.
       const real = await realPathOf(path).catch((error: unknown) => {
         if (!isMissing(error) && codeOf(error) !== "ELOOP")
@@ -119,7 +104,8 @@ function createStorePaths(root: string, calls: FileCalls): StorePaths {
       return real;
     },
     lstat: lstatAsync,
-    labelOf: (path) => relative(root, path).split(sep).join("/"),
+    /** Returns the name of a file for messages: its path within the store. */
+    labelOf: (path: string): string => relative(root, path).split(sep).join("/"),
   };
 }
 

@@ -35,10 +35,7 @@ interface Range {
 
 type NodeRanges = Partial<Record<DocumentName, Range>>;
 
-/**
- * Finds the nodes of a `.zmetadata`.
- * @throws ZpublishError `invalid-metadata`
- */
+/** Finds the nodes of a `.zmetadata`. @throws ZpublishError `invalid-metadata` */
 export function* consolidatedNodes(text: string): CooperativeTask<ConsolidatedNodes> {
   const nodes = new Map<string, NodeRanges>();
   const json = yield* parse(text, (key, start, end) => {

@@ -121,10 +121,8 @@ interface SmallFile {
 }
 
 /**
- * Reads a file with as few calls as possible and no promises between them, which halves the time to open a store. Unusual files
- * are left to `StoreFiles`: links, long or fresh files, files that change or cannot be read.
- * @param directory Real path of a directory in the store.
- * @returns {@link ABSENT} if there is no file; undefined if `StoreFiles` has to read it.
+ * Reads a file with as few calls as possible and no promises between them, which halves the time to open a store.
+ * @returns {@link ABSENT} if there is no file; undefined if it is unusual (a link, long, fresh), so that `StoreFiles` has to read it.
  * @throws NoAnswerError
  */
 function readSmallFile(

@@ -122,10 +122,7 @@ export interface StoredChunk {
   readonly fileByteLength?: number;
 }
 
-/**
- * The place of an array's stored chunks: plain data that crosses threads, so that a worker opens its own reader.
- * `open/chunk-reader.ts` opens one.
- */
+/** The place of an array's stored chunks: plain data that crosses threads. `open/chunk-reader.ts` opens a reader of it. */
 export type ChunkSource =
   | FileChunks
   | ShardChunks
@@ -158,8 +155,8 @@ export interface ChunkFiles {
   /** Absolute real path of the store; a file that resolves outside of it is refused. Default: `directory`. */
   readonly root?: string;
   /**
-   * Absolute path of a metadata document of the array. While it is there, a missing file is an absent chunk. If it is
-   * missing too, the store is gone (unmounted, deleted), which is a failure. Undefined if that is not checked.
+   * Absolute path of a metadata document of the array. If it is missing too, a missing file is no absent chunk: the store is gone
+   * (unmounted, deleted). Undefined if that is not checked.
    */
   readonly metadataFile?: string;
 }
@@ -190,10 +187,7 @@ export interface ShardLevel {
   readonly indexByteOrder: "<" | ">";
 }
 
-/**
- * Ranges of a file in another format, at the places in its index. The server's thread has the index, and reads for workers. All fields
- * but the function are a name that no other array has.
- */
+/** Ranges of a file in another format, which the server's thread reads for workers. The fields, without the function, identify the array. */
 export interface RangeChunks {
   readonly kind: "ranges";
   /** Name of the file's store: differs between places, without credentials. */
@@ -230,8 +224,8 @@ interface GivenChunks {
 export type JoinedAxis = Pick<PartChunks, "store" | "axis">;
 
 /**
- * Chunks that this server makes itself, of a coarser level. The server's thread gets them from the cache, or has them made, and hands
- * them to workers. All fields but the function are a name that no other array has.
+ * Chunks of a coarser level, which this server makes itself. Its thread takes them from the cache, or has them made, and hands them to
+ * workers. The fields, without the function, identify the array.
  */
 export interface ServedChunks {
   readonly kind: "served";
@@ -286,9 +280,9 @@ export function combineStored(
 }
 
 /**
- * Chunks of several arrays that lie one behind the other along an axis, as in files of one day each. The grid is that of the joined array.
- * A chunk that is one chunk of one part has variant 0, and its bytes. All others have the variant {@link PIECED}: the server's thread
- * tells of which pieces they are made, and a worker puts these together. All fields but the functions are a name that no other array has.
+ * Chunks of several arrays that follow each other along an axis, as in files of one day each. A chunk that is one chunk of one part has
+ * variant 0, and its bytes. All others have the variant {@link PIECED}: a worker puts them together. The fields, without the function,
+ * identify the array.
  */
 export interface PartChunks {
   readonly kind: "parts";

@@ -14,19 +14,13 @@ export function invalidField(
   );
 }
 
-/**
- * Narrows a value to a JSON object.
- * @throws ZpublishError `invalid-metadata` if it is none.
- */
+/** Narrows a value to a JSON object. @throws ZpublishError `invalid-metadata` if it is none. */
 export function parseObject(value: JsonValue | undefined, document: string, what: string): JsonObject {
   if (!isJsonObject(value)) throw invalidField(document, `${what} to be an object`, value);
   return value;
 }
 
-/**
- * Narrows a value to an array.
- * @throws ZpublishError `invalid-metadata` if it is none.
- */
+/** Narrows a value to an array. @throws ZpublishError `invalid-metadata` if it is none. */
 export function parseArray(
   value: JsonValue | undefined,
   document: string,

@@ -44,10 +44,7 @@ export function v3NodeType(document: JsonValue): "array" | "group" {
   return type;
 }
 
-/**
- * Parses a v3 group; returns its attributes.
- * @throws ZpublishError `invalid-metadata`, `unsupported`
- */
+/** Parses a v3 group; returns its attributes. @throws ZpublishError `invalid-metadata`, `unsupported` */
 export function parseV3Group(document: JsonValue): JsonObject {
   const group = parseObject(document, v3Document, "the document");
   assertKnownKeys(group, groupKeys);
