@@ -58,6 +58,13 @@ export function createLocalHierarchy(location: string): Hierarchy {
       }
       const { content } = parseNode({ path: "", directory: root, root, rootArrayName }, documents);
       if (content.kind === "refused") throw errorFromData(content.error);
+      if (content.kind === "group")
+        await files.calls
+          .call<string[]>((done) => readdir(root, done))
+          .catch((cause: unknown) => {
+            const message = `the directory cannot be listed (${codeOf(cause)})`;
+            throw new ZpublishError("source-unreadable", message, { cause });
+          });
     }),
     read: reportNoAnswer(async (onArray: () => void) => {
       const root = await realRoot(location);
