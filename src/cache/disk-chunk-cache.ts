@@ -40,6 +40,8 @@ interface AttachedStore {
 
 const MAX_VERIFIED = 131_072;
 const CLOSE_DEADLINE_MS = 5_000;
+/** Milliseconds until a failure of writing is logged again: a disk that is nearly full fails and works by turns. */
+const REPEAT_WARNING_MS = 600_000;
 
 /** Creates a cache without a store. Opening, recovery and timers are in `open-cache`. */
 export function createDiskChunkCache(options: DiskChunkCacheOptions): DiskChunkCache {
@@ -195,16 +197,22 @@ async function closeInTime(cache: DiskChunkCache, log: Log): Promise<void> {
 
 /** Creates the log of writes that fail: a line when they begin to fail, and one when writing works again. */
 function createWriteWarnings(log: Log) {
+  let hasWarned = false;
+  let warnedAtMs = Number.NEGATIVE_INFINITY;
   const writing = {
     /** Whether the last write failed. */
     isFailing: false,
     fail(problem: string): void {
-      if (!writing.isFailing) log.warn(`chunk cache: writing failed: ${problem}`);
       writing.isFailing = true;
+      if (hasWarned || Date.now() - warnedAtMs < REPEAT_WARNING_MS) return;
+      hasWarned = true;
+      warnedAtMs = Date.now();
+      log.warn(`chunk cache: writing failed: ${problem}`);
     },
     succeed(): void {
-      if (writing.isFailing) log.warn("chunk cache: writing works again");
       writing.isFailing = false;
+      if (hasWarned) log.warn("chunk cache: writing works again");
+      hasWarned = false;
     },
   };
   return writing;
