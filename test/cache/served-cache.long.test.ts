@@ -189,7 +189,6 @@ t.test("on a read-only disk all is served, and it is logged once", { skip }, asy
   t.equal(served.said().length, 1);
 });
 
-const KILLS = 4 + effort(10);
 const KILLS_OF_SEVERAL = 1 + effort(5);
 
 /** A third of all chunks fits: the others displace them. */
@@ -243,26 +242,6 @@ function kill(pid: number): void {
     // It has ended.
   }
 }
-
-t.test(`killed ${KILLS} times while it writes its cache, it never answers a wrong byte`, async (t) => {
-  const directory = await prepareRows(t, THIRD_BYTES);
-  const random = createRandom(4711);
-  const tally: Tally = { hits: 0, misses: 0, wrong: [] };
-  const said: string[] = [];
-  for (let cycle = 0; cycle < KILLS; cycle++) {
-    const { run, port } = await serveRows(directory);
-    const asking = Array.from({ length: CONNECTIONS }, () => hammer(port, random, tally, () => false));
-    if (cycle % 4 > 0) await answered(tally, CONNECTIONS);
-    await sleep(random() * 300);
-    run.child.kill("SIGKILL");
-    await Promise.all([run.ended, ...asking]);
-    said.push(...run.stderr().split("\n").filter(Boolean));
-  }
-  t.same(tally.wrong, []);
-  t.ok(tally.hits > KILLS && tally.misses > KILLS, `${tally.hits} hits, ${tally.misses} misses`);
-  for (const line of said)
-    t.match(line, /two processes in a row died soon after they had opened it; it starts over/);
-});
 
 t.test("killed one by one or all at once, several processes never answer a wrong byte", async (t) => {
   const directory = await prepareRows(t, THIRD_BYTES);

@@ -1,7 +1,6 @@
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t, { type Test } from "tap";
@@ -99,29 +98,6 @@ t.test("processes that are killed beside a living one cost nothing", async (t) =
 const MAX_BYTES = 16 * 1024 ** 2;
 const CHUNKS = 120;
 
-/** Mounts a small file system. */
-function smallDisk(size: string): string {
-  const directory = mkdtempSync(join(tmpdir(), "zpublish-test-"));
-  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "none", directory], { stdio: "ignore" });
-  return directory;
-}
-
-function unmount(directory: string): void {
-  execFileSync("umount", ["-l", directory]);
-  rmSync(directory, { recursive: true });
-}
-
-function whyNoMount(): string | false {
-  try {
-    unmount(smallDisk("64k"));
-    return false;
-  } catch {
-    return "skipped, because no file system can be mounted here";
-  }
-}
-
-const NO_MOUNT = whyNoMount();
-
 function optionsFor(directory: string) {
   const { log, lines } = createTestLog();
   return { directory, maxBytes: MAX_BYTES, log, lines, version: VERSION, flushIntervalMs: 0 };
@@ -217,26 +193,6 @@ t.test("if no cache can be opened, every get is a miss and one line is logged", 
   }
 });
 
-t.test("a cache whose directory is removed while it runs continues, and starts over", async (t) => {
-  const directory = join(t.testdir(), "cache");
-  const options = optionsFor(directory);
-  const cache = (await openMaintainedChunkCache(options))!;
-  t.teardown(() => cache.close());
-  cache.put(keyOf(1), chunkOf(1));
-  await cache.settle();
-  rmSync(directory, { recursive: true });
-  t.same(cache.get(keyOf(1)), chunkOf(1));
-  cache.put(keyOf(2), chunkOf(2));
-  await cache.settle();
-  await cache.maintain();
-  t.equal(cache.get(keyOf(1)), undefined);
-  cache.put(keyOf(1), chunkOf(1));
-  await cache.settle();
-  t.same(cache.get(keyOf(1)), chunkOf(1));
-  t.ok(storeIn(directory));
-  t.equal(options.lines.length, 1);
-});
-
 t.test("a chunk damaged on the disk is a miss at its first read, and the cache starts over", async (t) => {
   const directory = t.testdir();
   const before = (await openMaintainedChunkCache(optionsFor(directory)))!;
@@ -276,26 +232,6 @@ t.test("the checksum of a verified chunk is verified again when the chunk is rep
   t.equal(cache.get(keyOf(5)), undefined);
   await cache.settle();
   t.match(options.lines, [/not what was written; it starts over/]);
-});
-
-t.test("a full disk costs chunks, not requests", { skip: NO_MOUNT }, async (t) => {
-  const directory = smallDisk("2m");
-  t.teardown(() => unmount(directory));
-  const options = { ...optionsFor(directory), maxBytes: 4 * 1024 ** 2 };
-  const cache = (await openMaintainedChunkCache(options))!;
-  for (let n = 0; n < 200; n++) {
-    cache.put(keyOf(n), chunkOf(n));
-    if (n % 8 === 7) await cache.settle();
-  }
-  t.ok(cache.stats.puts > 0);
-  t.ok(cache.stats.drops > 0);
-  t.equal(options.lines.length, 1);
-  t.match(options.lines[0], /no space left/);
-  for (let n = 0; n < 200; n++) {
-    const found = cache.get(keyOf(n));
-    if (found !== undefined && Buffer.compare(found, chunkOf(n)) !== 0) t.fail(`wrong bytes for ${n}`);
-  }
-  await cache.close();
 });
 
 t.test("while another process holds the write lock, reads go on, and writes wait", async (t) => {
