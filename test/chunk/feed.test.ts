@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { inflateSync } from "node:zlib";
 import t from "tap";
-import { createReadMemory, createSharedMemory } from "../../src/chunk/memory.js";
+import { createSharedMemory } from "../../src/chunk/memory.js";
 import { createWorkerFeed } from "../../src/chunk/worker-feed.js";
 import { createFileSource } from "../../src/formats/file-source.js";
 import type { ChunkTask, GivenChunk } from "../../src/pool/chunk-task.js";
@@ -235,20 +235,6 @@ t.test(
     });
   },
 );
-
-t.test("released memory is acquired again, for about the same size", async (t) => {
-  const memory = createReadMemory(2 ** 20);
-  const first = memory.acquire(100_000);
-  t.equal(first.byteLength, 100_000);
-  t.ok(memory.isAcquired(first));
-  const second = memory.acquire(100_000);
-  t.not(first.buffer, second.buffer);
-  memory.release(first);
-  t.notOk(memory.isAcquired(first));
-  t.not(memory.acquire(1_000).buffer, first.buffer, "not for much less");
-  t.not(memory.acquire(200_000).buffer, first.buffer, "not for more");
-  t.equal(memory.acquire(99_000).buffer, first.buffer);
-});
 
 const KIB = 1024;
 const isShared = (bytes: Uint8Array) => (bytes.buffer as ArrayBufferLike) instanceof SharedArrayBuffer;

@@ -42,15 +42,6 @@ t.test("all ways to run a task give the same result", async (t) => {
   t.equal(await long, 20);
 });
 
-t.test("lets the event loop run in between", async (t) => {
-  const log: string[] = [];
-  const working = runCooperatively(counting(20, 1, log, "work"));
-  setImmediate(() => log.push("loop"));
-  await working;
-  const at = log.indexOf("loop");
-  t.ok(at > 0 && at < log.length - 1, "neither before nor behind it all");
-});
-
 t.test("fails as the task does", async (t) => {
   t.throws(() => runNow(failing()), RangeError);
   t.throws(() => startCooperatively(failing()), RangeError);

@@ -41,33 +41,6 @@ t.test("an array is what its documents say", async (t) => {
   t.same(warnings, []);
 });
 
-t.test("F order is axes reversed", async (t) => {
-  t.same(parse({ order: "F" }).array.axisOrder, [1, 0]);
-});
-
-t.test("filters come before the compressor", async (t) => {
-  const filters = [
-    { id: "delta", dtype: "<f4" },
-    { id: "shuffle", elementsize: 4 },
-  ];
-  const { array } = parse({ filters });
-  t.same(
-    array.codecs.map((codec) => codec.id),
-    ["delta", "shuffle", "zlib"],
-  );
-  const bare = parse({ filters, compressor: null }).array;
-  t.same(bare.codecs, filters);
-  t.equal(bare.compressorCount, 0);
-  t.same(parse({ filters: [], compressor: null }).array.codecs, []);
-});
-
-t.test("both dimension separators are read", async (t) => {
-  t.match(parse({ dimension_separator: "/" }).array.chunks, { keyEncoding: { separator: "/" } });
-  t.throws(() => parse({ dimension_separator: "-" }), {
-    message: /dimension_separator to be "\." or "\/", received "-"/,
-  });
-});
-
 t.test("chunks of length 0 are right for axes of length 0 only", async (t) => {
   t.same(parse({ shape: [0, 6], chunks: [0, 3] }).array.chunkShape, [1, 3]);
   t.throws(() => parse({ chunks: [0, 3] }), { message: /chunks to be positive integers, received \[0,3\]/ });

@@ -108,13 +108,6 @@ t.test("other chunks or an order that v2 cannot say are a rechunk", async (t) =>
   t.equal(kindOf(short, { chunkShape: [2, 2, 2] }), "rechunk blosc blosc");
 });
 
-t.test("F order is kept, and said", async (t) => {
-  const { plan, document } = createEncodingPlan(storedArray({ axisOrder: [1, 0] }), { chunkShape: [3, 3] });
-  t.equal(document.order, "F");
-  t.same(plan.served.axisOrder, [1, 0]);
-  t.equal(createEncodingPlan(storedArray({ shape: [3], chunkShape: [3] }), {}).document.order, "C");
-});
-
 t.test("codecs that only v3 has are taken off", async (t) => {
   const zstdAndSum = storedArray({ codecs: [ZSTD, { id: "crc32c" }], compressorCount: 0 });
   t.equal(kindOf(zstdAndSum), "recompress crc32c");
@@ -194,16 +187,6 @@ t.test("the id changes with what is served, and only with that", async (t) => {
     idOf(storedArray({ fill: { served: 0, item: null, absentIsServed: false } })),
   ];
   t.equal(new Set([id, ...others]).size, others.length + 1);
-});
-
-t.test("plans are frozen plain data that survives structured clone", async (t) => {
-  const { plan, document } = createEncodingPlan(
-    storedArray({ codecs: [{ id: "zlib", level: new LosslessNumber("1.0") }] }),
-    { chunkShape: [2, 2] },
-  );
-  t.ok(Object.isFrozen(plan) && Object.isFrozen(document));
-  t.same(structuredClone(plan), plan);
-  t.strictSame(structuredClone(plan.decode[0]?.codec), { id: "zlib", level: 1 });
 });
 
 t.test("what cannot be done is refused by name, with the reason", async (t) => {

@@ -52,14 +52,6 @@ t.test("a cold object costs one request, whoever looks and reads", async (t) => 
   t.same(store.takeRequests(), ["read a"]);
 });
 
-t.test("a read alone costs one request", async (t) => {
-  const { store, objects } = openStore(NEVER);
-  t.equal(textOf(await objects.read("a", { range: { offset: 1, byteLength: 2 } })), "ne");
-  t.same(store.takeRequests(), ["read a 1+2"]);
-  t.equal(textOf(await objects.read("a", { range: { last: 1 } })), "e");
-  t.same(store.takeRequests(), ["read a -1"]);
-});
-
 t.test("a warm object is asked for once per period, conditionally", async (t) => {
   const { store, objects } = openStore({ seconds: 0.2 });
   await objects.read("a");
@@ -191,22 +183,4 @@ t.test("an object that is too long to be kept is looked at without its bytes", a
   t.equal((await objects.read("large"))?.bytes.length, 33 * MIB);
   t.same(store.takeRequests(), ["read large"]);
   await t.rejects(objects.read("large", { maxByteLength: MIB }), { code: "corrupt-chunk" });
-});
-
-t.test("keys of one object have lengths of their own, whichever is asked for first", async (t) => {
-  for (const freshness of [FOR_LONG, NEVER]) {
-    const version: ObjectVersion = { token: "v1" };
-    const store = createMemoryStore({ a: "0123456789", b: "0123456789abcdefghij" });
-    const objects = createFreshObjects(
-      inOne(store, () => version),
-      freshness,
-    );
-    await objects.look("a", { last: 4 });
-    const both = await Promise.all(["a", "b"].map((key) => objects.look(key, { last: 4 })));
-    t.same(
-      both.map(({ byteLength }) => byteLength),
-      [10, 20],
-    );
-    t.equal(textOf(await objects.read("b", { range: { offset: 16, byteLength: 4 } })), "ghij");
-  }
 });

@@ -150,12 +150,6 @@ t.test("a single array at the root is a dataset", async (t) => {
   }
 });
 
-t.test("Zarr v2 and v3 at one place are served as v2, with a warning", async (t) => {
-  const tree = await open(openStore({ ...V2, ...ZMETADATA, ...V3 })).readTree();
-  t.equal(tree.groups[0]?.attrs.title, "two");
-  t.match(tree.warnings, [/metadata of Zarr v2 and v3 at one place; v2 is served/]);
-});
-
 t.test(
   "a place without a store is none, and a place that cannot be read is no place without a store",
   async (t) => {
