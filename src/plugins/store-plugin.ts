@@ -279,11 +279,22 @@ function storeHandler(
 
 /** Creates the answers of a store. @param placeName As {@link StorePlace.name}. */
 function createStore(format: StoreFormat, context: PluginContext, placeName: string) {
-  const { name, documents, chunkOf, listChunks } = format;
+  const { name, documents, listChunks } = format;
+  /** Names of recent paths, whose parameters the router remembers. */
+  const chunkNames = new WeakMap<Params, ChunkName>();
   // Pool and cache start here, when routes are made: at the first request they would be too late for its chunk.
   const { chunks } = context;
   const served = format.served ?? ((array) => array);
   const listingName = `${name} listing`;
+
+  function chunkOf(params: Params): ChunkName {
+    let found = chunkNames.get(params);
+    if (found === undefined) {
+      found = format.chunkOf(params);
+      chunkNames.set(params, found);
+    }
+    return found;
+  }
 
   function arrayAt(snapshot: DatasetSnapshot, path: string | undefined): ServedArray | undefined {
     const array = path === undefined ? undefined : snapshot.arrays.get(path);

@@ -68,24 +68,16 @@ function groupDocument(attrs: JsonObject, metadata: JsonObject): JsonObject {
 /** Path of an array, then `c` and the indices of a chunk (key encoding `default` of the Zarr v3 specification). */
 const CHUNK_PATH = /^(?:(.*)\/)?c((?:\/(?:0|[1-9]\d*))*)$/;
 
-/** Names of recent paths, whose parameters the router remembers. */
-const chunkNames = new WeakMap<Params, ChunkName>();
-
 function chunkOf(params: Params): ChunkName {
-  let name = chunkNames.get(params);
-  if (name === undefined) {
-    const path = normalNodePath(params.chunk_path ?? params.group_path ?? "");
-    const [chunkPath, variablePath = "", indices = ""] = CHUNK_PATH.exec(path) ?? [];
-    name = {
-      path,
-      variablePath: chunkPath === undefined ? undefined : variablePath,
-      // v2 calls the one chunk of a scalar 0, v3 does not.
-      key: indices.slice(1).replaceAll("/", ".") || "0",
-      isOfScalar: indices === "",
-    };
-    chunkNames.set(params, name);
-  }
-  return name;
+  const path = normalNodePath(params.chunk_path ?? params.group_path ?? "");
+  const [chunkPath, variablePath = "", indices = ""] = CHUNK_PATH.exec(path) ?? [];
+  return {
+    path,
+    variablePath: chunkPath === undefined ? undefined : variablePath,
+    // v2 calls the one chunk of a scalar 0, v3 does not.
+    key: indices.slice(1).replaceAll("/", ".") || "0",
+    isOfScalar: indices === "",
+  };
 }
 
 /** Lists `c` below an array, and the next index of chunks below `c` and its directories. */
