@@ -34,7 +34,7 @@ async function main({ urls, atOnce }: ReadObjects): Promise<void> {
   async function read(url: string): Promise<void> {
     const { statusCode, headers, body } = await request(url, { dispatcher });
     const content = await body.arrayBuffer();
-    if (statusCode === 302) return read(String(headers.location));
+    if (statusCode === 302 || statusCode === 307) return read(String(headers.location));
     if (statusCode !== 200) throw new Error(`${url}: ${statusCode}`);
     bytes += content.byteLength;
   }
