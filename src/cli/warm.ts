@@ -15,6 +15,7 @@ import { defaultMemoryBudget } from "../pool/chunk-task.js";
 import { createEncodePool } from "../pool/encode-pool.js";
 import { type App, openApp } from "../server/open-app.js";
 import { createRuntime, type Runtime } from "../server/runtime.js";
+import { type InstanceShare, instanceShare } from "../warm/instance-share.js";
 import { doneOf, type WarmResult, warmChunks } from "../warm/warm-chunks.js";
 import {
   type DimensionRange,
@@ -157,6 +158,8 @@ export async function runWarm(given: Config, request: WarmRequest): Promise<numb
     const warming = warmChunks(targets, {
       warmer: runtime.chunks(),
       cacheBytes: given.cache.maxBytes,
+      isOwn: request.isOwn,
+      rootPath: config.rootPath,
       threads,
       memoryBytes,
       stored: request.stored,
@@ -261,6 +264,7 @@ interface WarmRequest {
   readonly stored: boolean;
   /** Share of the workers, more than 0 and at most 1. */
   readonly share: number;
+  readonly isOwn: InstanceShare | undefined;
 }
 
 /** Options of a server that matter here. */
@@ -279,6 +283,11 @@ Ranges:
   --isel time=0:100         indices as in Python: without 100; time=-24: the last 24
   --sel time=2013-01:2013-02   dates in the calendar of the data, January and February
   --sel lat=30:50           values with both ends, in either order
+
+Instances behind a balancer by path, as in scripts/deploy:
+  --instances 192.0.2.11:9000,192.0.2.12:9000 --instance 192.0.2.11:9000
+                            nginx, whose hash depends on the names of its servers
+  --instances 3 --instance 1   HAProxy, whose servers have the ids 1 to 3
 
 Examples:
   zpublish warm --config zpublish.json --share 0.5
@@ -306,7 +315,12 @@ export function createWarmCommand(): Command {
       new Option("--sel <dim=range>", "Only these values of a dimension; may be repeated").argParser(several),
     )
     .option("--stored", "Cache also chunks that are served as they are stored, for data on other machines")
-    .option("--share <share>", "Share of the workers, more than 0 and at most 1 (default: 1)");
+    .option("--share <share>", "Share of the workers, more than 0 and at most 1 (default: 1)")
+    .option(
+      "--instances <instances>",
+      "Servers of the balancer: nginx's names with commas, or HAProxy's number",
+    )
+    .option("--instance <instance>", "Only chunks that the balancer sends to this one of them");
   return addServeArguments(command, SHOWN).addHelpText("after", DETAILS);
 }
 
@@ -319,6 +333,8 @@ export function warmRequestOf(command: Command): WarmRequest {
     sel?: string[];
     stored?: boolean;
     share?: string;
+    instances?: string;
+    instance?: string;
   }>();
   const problems: string[] = [];
   const rangesOf = (
@@ -339,7 +355,17 @@ export function warmRequestOf(command: Command): WarmRequest {
   const share = options.share === undefined ? 1 : Number(options.share);
   if (!(share > 0 && share <= 1))
     problems.push(`--share: expected a number above 0 and up to 1, received "${options.share}"`);
+  const { instances, instance } = options;
+  let isOwn: InstanceShare | undefined;
+  if (instances !== undefined && instance !== undefined) {
+    const found = instanceShare(instances, instance);
+    if (typeof found === "string") problems.push(found);
+    else isOwn = found;
+  } else if (instances !== instance) {
+    const [given, missing] = instances === undefined ? ["instance", "instances"] : ["instances", "instance"];
+    problems.push(`--${given}: expected --${missing} with it, received none`);
+  }
   if (problems.length > 0) throw configError(problems);
   const { dataset = [], variable = [], stored = false } = options;
-  return { datasets: dataset, variables: variable, ranges, stored, share };
+  return { datasets: dataset, variables: variable, ranges, stored, share, isOwn };
 }

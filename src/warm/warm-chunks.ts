@@ -2,12 +2,13 @@ import { bytesOnDisk, cacheLimitsOf, pageSizeOf } from "../cache/policy.js";
 import type { ChunkWarmer, WarmedChunk } from "../chunk/chunk-service.js";
 import { createLimiter } from "../collections/limiter.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import { createSlice } from "../event-loop/cooperative-task.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { chunkKeys, type WarmTarget } from "./warm-targets.js";
 
 /** Counts of a run so far. */
 export interface WarmCounts {
-  /** Chunks that are to be warmed. */
+  /** Chunks that are to be warmed, by this instance if there are several. */
   readonly total: number;
   /** Chunks by outcome; those that failed. */
   readonly made: number;
@@ -32,6 +33,9 @@ export interface WarmOptions {
   readonly warmer: ChunkWarmer;
   /** Size of the cache that the operator chose. */
   readonly cacheBytes: number;
+  /** Chunks of this instance, by decoded path with the root path; undefined if there is no other. */
+  readonly isOwn?: ((path: string) => boolean) | undefined;
+  readonly rootPath: string;
   readonly threads: number;
   /** Bound of the decoded chunks being made, estimated. */
   readonly memoryBytes: number;
@@ -62,12 +66,11 @@ interface Job {
  * what was warmed takes the whole cache: more would displace it again.
  */
 export async function warmChunks(targets: readonly WarmTarget[], options: WarmOptions): Promise<WarmResult> {
-  const total = targets.reduce((sum, { count }) => sum + count, 0);
-  const run = createWarmRun(total, options);
+  const run = createWarmRun(await countOwn(targets, options), options);
 
   function* jobs(): Generator<Job> {
     for (const target of targets) {
-      for (const key of chunkKeys(target)) {
+      for (const key of ownKeys(target, options)) {
         if (run.isOver()) return;
         yield { target, key };
       }
@@ -151,4 +154,23 @@ function createWarmRun(total: number, options: WarmOptions) {
 /** Counts the chunks that need no more work. */
 export function doneOf({ made, cached, absent, stored, failed }: WarmCounts): number {
   return made + cached + absent + stored + failed;
+}
+
+/** Lists the keys of a target's chunks that are this instance's. */
+function* ownKeys(target: WarmTarget, { isOwn, rootPath }: WarmOptions): Generator<string> {
+  const path = rootPath + target.path;
+  for (const key of chunkKeys(target)) if (isOwn === undefined || isOwn(path + key)) yield key;
+}
+
+/** Counts the chunks that are this instance's. Occupies the event loop for no longer than a slice. */
+async function countOwn(targets: readonly WarmTarget[], options: WarmOptions): Promise<number> {
+  if (options.isOwn === undefined) return targets.reduce((sum, { count }) => sum + count, 0);
+  const slice = createSlice();
+  let count = 0;
+  for (const target of targets)
+    for (const _ of ownKeys(target, options)) {
+      count++;
+      if (count % 1_024 === 0 && slice.isOver()) await slice.next();
+    }
+  return count;
 }

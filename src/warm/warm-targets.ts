@@ -175,6 +175,8 @@ const EXPECTED_ITEM_BYTES = 16;
  * Coordinates of what is selected are always part of it, those of dimensions whole.
  * @returns No targets if the dataset has none of the variables.
  * @throws ZpublishError if a coordinate cannot be read
+ * @param problem Takes a problem with a range, such as of a dimension without coordinate.
+ * @param datasetPath Paths of datasets in URLs.
  */
 export async function selectTargets(
   snapshot: DatasetSnapshot,

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import t from "tap";
+import { type InstanceShare, instanceShare } from "../../src/warm/instance-share.js";
 import { PROGRAM, runProgram, runScript } from "../support/servers/run-program.js";
 import { startProgram } from "../support/servers/start-program.js";
 import { ALL, countsOf, hitsAt, manyChunks, setUp } from "../support/warm-store.js";
@@ -37,6 +38,39 @@ t.test(
     t.equal((await warm("--overviews")).code, 0);
     const all = [...levels, "1/t2m/2.0.0", "1/t2m/3.0.0", "1/deep/mask/0.0", "0/t2m/0.0.0"];
     t.strictSame(await hitsAt(url, all, "datasets/air/overviews/zarr"), all);
+    run.child.kill("SIGTERM");
+    t.equal(await run.ended, 0);
+  },
+);
+
+t.test("three instances share the chunks, and none is left", async (t) => {
+  const { directory, warm } = await setUp(t);
+  const made = await Promise.all(
+    ["1", "2", "3"].map(async (instance) => {
+      const options = ["--instances", "3", "--instance", instance];
+      const { code, stdout } = await warm("--cache-dir", join(directory, instance), ...options);
+      t.equal(code, 0);
+      return countsOf(stdout).made;
+    }),
+  );
+  t.equal(
+    made.reduce((sum, count) => sum + count),
+    19,
+  );
+});
+
+t.test(
+  "an instance with one dataset alone warms what a balancer sends there by paths at the root",
+  async (t) => {
+    const { args, warm } = await setUp(t);
+    const { code } = await warm("--single", "--instances", "3", "--instance", "2");
+    t.equal(code, 0);
+    const { run, url } = await startProgram(t, { args: [...args, "--single"] });
+    const isOwn = instanceShare("3", "2") as InstanceShare;
+    t.strictSame(
+      await hitsAt(url, ALL, "zarr"),
+      ALL.filter((key) => isOwn(`/zarr/${key}`)),
+    );
     run.child.kill("SIGTERM");
     t.equal(await run.ended, 0);
   },

@@ -76,7 +76,7 @@ function parse(...argv: readonly string[]) {
 
 t.test("without options everything is asked for, with all workers", async (t) => {
   t.strictSame(warmRequestOf(parse("a.zarr")), {
-    ...{ datasets: [], variables: [], ranges: [], stored: false, share: 1 },
+    ...{ datasets: [], variables: [], ranges: [], stored: false, share: 1, isOwn: undefined },
   });
 });
 
@@ -113,15 +113,26 @@ t.test("options may be repeated, and those of a server are taken, too", async (t
   });
 });
 
+t.test("an instance is one of the balancer's servers", async (t) => {
+  const { isOwn } = warmRequestOf(parse("--instances", "3", "--instance", "2"));
+  t.type(isOwn?.("/datasets/air/zarr/t2m/0.0"), "boolean");
+});
+
 t.test("each mistake is a line of its own", async (t) => {
-  const command = parse(...["--isel", "lat", "--sel", "lat=south:", "--share", "2", "--isel", "lat=1:2"]);
+  const command = parse(
+    ...["--isel", "lat", "--sel", "lat=south:", "--share", "2", "--instance", "2", "--isel", "lat=1:2"],
+  );
   t.throws(() => warmRequestOf(command), {
     code: "invalid-config",
     message: [
       '--isel: expected DIM=BEGIN:END such as time=0:100, received "lat"',
       '--sel: expected DIM=LOW:HIGH of numbers or dates such as lat=30:50, received "lat=south:"',
       '--share: expected a number above 0 and up to 1, received "2"',
+      "--instance: expected --instances with it, received none",
     ].join("\n"),
+  });
+  t.throws(() => warmRequestOf(parse("--instances", "3", "--instance", "4")), {
+    message: "--instance: expected 1 to 3, received 4",
   });
 });
 
