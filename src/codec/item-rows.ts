@@ -27,9 +27,11 @@ interface RowReader {
 }
 
 /** Doubles that become items. */
-interface RowWriter {
+export interface RowWriter {
   /** Writes the first places of a row; NaN becomes the missing item. @param first Index of the first item. */
   write(row: Float64Array, first: number, count: number): void;
+  /** Writes 64-bit integers, as {@link RowReader.wide} has them; undefined is missing. */
+  writeWide(index: number, value: bigint | undefined): void;
   /** Returns the bytes in the type's byte order; nothing can be written any more. */
   finish(): Uint8Array;
 }
@@ -79,8 +81,12 @@ export function openRowsForWriting(
   // Fill items are in it already.
   swapToOrder(bytes, type);
   const finish = () => swapToOrder(bytes, type);
-  if (isWide(type)) return { write: wideWriter(bytes, missing), finish };
-  if (dataType.kind === "f" && dataType.itemSize === 2) return { write: halfWriter(bytes, missing), finish };
+  if (isWide(type)) return { ...wideWriter(bytes, type, missing), finish };
+  const writeWide = () => {
+    throw new ZpublishError("codec-failed", `expected 64-bit integers, received ${dataType.numpyName}`);
+  };
+  if (dataType.kind === "f" && dataType.itemSize === 2)
+    return { write: halfWriter(bytes, missing), writeWide, finish };
   const items = viewOf(bytes, type);
   const missingValue = viewOf(missing, type)[0]!;
   return {
@@ -88,6 +94,7 @@ export function openRowsForWriting(
       if (!Number.isNaN(missingValue)) unmaskRow(row, count, missingValue);
       items.set(row.subarray(0, count), first);
     },
+    writeWide,
     finish,
   };
 }
@@ -270,17 +277,25 @@ function readWords(words: Int32Array, first: number, count: number, row: Float64
   }
 }
 
-function wideWriter(bytes: Uint8Array, missing: Uint8Array): RowWriter["write"] {
+function wideWriter(bytes: Uint8Array, type: NumericType, missing: Uint8Array): Omit<RowWriter, "finish"> {
   const words = wordsOf(bytes);
   const [atLow, atHigh] = [LOW_WORD, HIGH_WORD];
   const missingWords = wordsOf(missing);
-  return (row, first, count) => {
-    for (let i = 0; i < count; i++) {
-      const value = row[i]!;
-      const at = 2 * (first + i);
-      const isMissing = Number.isNaN(value);
-      words[at + atLow] = isMissing ? missingWords[atLow]! : value | 0;
-      words[at + atHigh] = isMissing ? missingWords[atHigh]! : Math.floor(value / TWO_32) | 0;
-    }
+  const BigView = type.kind === "u" ? BigUint64Array : BigInt64Array;
+  const items = new BigView(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / 8);
+  const missingBig = new BigView(missing.buffer as ArrayBuffer, missing.byteOffset, 1)[0]!;
+  return {
+    write(row, first, count) {
+      for (let i = 0; i < count; i++) {
+        const value = row[i]!;
+        const at = 2 * (first + i);
+        const isMissing = Number.isNaN(value);
+        words[at + atLow] = isMissing ? missingWords[atLow]! : value | 0;
+        words[at + atHigh] = isMissing ? missingWords[atHigh]! : Math.floor(value / TWO_32) | 0;
+      }
+    },
+    writeWide(index, value) {
+      items[index] = value ?? missingBig;
+    },
   };
 }

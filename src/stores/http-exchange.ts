@@ -255,7 +255,7 @@ interface AnsweredBytes {
 }
 
 /**
- * Finds out which bytes an answer of 200 or 206 has: those asked for, or the whole object.
+ * Finds out which bytes an answer of 200 or 206 has: those asked for, fewer from the same place on, or the whole object.
  * @throws ZpublishError `source-unreadable` if it has other bytes, or is a longer object than is read whole.
  */
 export function answeredBytes(
@@ -280,12 +280,15 @@ export function answeredBytes(
   const [first, last, total] = found.slice(1).map(Number) as [number, number, number];
   const offset = "last" in range ? Math.max(0, total - range.last) : range.offset;
   const end = "last" in range ? total : Math.min(total, range.offset + range.byteLength);
-  if (first !== offset || last !== end - 1)
+  const isTail = "last" in range && last === end - 1 && first > offset;
+  if ((first !== offset && !isTail) || last < first || last >= end)
     throw unreadableObject(
       label,
       `expected bytes ${offset}-${end - 1} of ${total}, received ${first}-${last}`,
     );
-  return { byteLength: last - first + 1, objectByteLength: total };
+  const answered = { byteLength: last - first + 1, objectByteLength: total };
+  // The beginning of a suffix is missing: all of it is asked for by its place.
+  return isTail ? { ...answered, kept: { offset: 0, byteLength: 0 } } : answered;
 }
 
 /** Returns the error for a server that ignores ranges of an object that is too long to be read whole. */

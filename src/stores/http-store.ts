@@ -11,6 +11,7 @@ import {
   resolveObjectRange,
   sliceOf,
 } from "./byte-store.js";
+import { allocateOwn } from "./file-calls.js";
 import {
   type Answer,
   type AnswerHead,
@@ -42,6 +43,8 @@ const MAX_PER_STORE = 32;
 const MAX_RUNNING = 192;
 /** Longest object that is read at once. */
 const MAX_OBJECT_BYTES = 2 ** 31 - 1;
+/** Requests for one range of a server that answers with fewer bytes than it is asked for. */
+const MAX_PARTS = 1_024;
 
 /** Requests of the whole process. */
 const limiter = createLimiter({
@@ -159,15 +162,15 @@ function createTransport(rules: HttpStoreRules): Transport {
   };
 }
 
-/** Reads an object, or a part of it, with one request. */
-async function fetchObject(
+/** Sends one request. @returns The bytes asked for, or the first of them. Memory is allocated for all. */
+async function fetchPart(
   rules: HttpStoreRules,
   { send, refusalOf }: Transport,
   key: string,
-  options: ReadObjectOptions,
+  options: ReadObjectOptions & { readonly allocate: (byteLength: number) => Uint8Array<ArrayBuffer> },
   known?: ObjectVersion,
 ): Promise<ObjectBytes | "unchanged" | undefined> {
-  const { range, version, maxByteLength = MAX_OBJECT_BYTES } = options;
+  const { range, version, allocate, maxByteLength = MAX_OBJECT_BYTES } = options;
   const url = rules.urlOf(key);
   const request: ObjectRequest = { ...options, method: "GET", key, url, ...(known && { known }) };
   let objectByteLength: number | undefined;
@@ -186,7 +189,8 @@ async function fetchObject(
       maxByteLength: Infinity,
     });
     assertStoredLength(wanted, maxByteLength, () => `'${key}'`);
-    return { ...unannounced(key, options), byteLength, kept, allocate: options.allocate };
+    const allocateAll = (received: number) => allocate(wanted).subarray(0, received);
+    return { ...unannounced(key, options), byteLength, kept, allocate: allocateAll };
   });
   if (answer.status === 200 || answer.status === 206) {
     const { bytes } = answer;
@@ -205,10 +209,34 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
   const { location, identity } = rules;
   const transport = createTransport(rules);
 
-  async function fetch(key: string, options: ReadObjectOptions, known?: ObjectVersion) {
-    const { range } = options;
+  /** Reads an object or a part of it: with one request, unless the server answers with fewer bytes. */
+  async function fetch(
+    key: string,
+    options: ReadObjectOptions,
+    known?: ObjectVersion,
+  ): Promise<ObjectBytes | "unchanged" | undefined> {
+    const { range, allocate = allocateOwn, signal } = options;
     if (range !== undefined && "offset" in range && range.byteLength === 0) return readNothing(key, options);
-    return fetchObject(rules, transport, key, options, known);
+    let memory: Uint8Array<ArrayBuffer> | undefined;
+    function allocateOnce(byteLength: number): Uint8Array<ArrayBuffer> {
+      if (memory?.length !== byteLength) memory = allocate(byteLength);
+      return memory;
+    }
+    const first = await fetchPart(rules, transport, key, { ...options, allocate: allocateOnce }, known);
+    if (first === undefined || first === "unchanged" || range === undefined || memory === undefined)
+      return first;
+    const { version, objectByteLength } = first;
+    const offset = "last" in range ? objectByteLength - memory.length : range.offset;
+    for (let filled = first.bytes.length, parts = 1; filled < memory.length; parts++) {
+      const received = `expected ${memory.length} bytes, received ${filled} in ${parts} answers`;
+      if (parts === MAX_PARTS) throw unreadableObject(key, received);
+      const rest = memory.subarray(filled);
+      const asked = { range: { offset: offset + filled, byteLength: rest.length }, version, signal };
+      const part = await fetchPart(rules, transport, key, { ...asked, allocate: () => rest });
+      if (part === undefined || part === "unchanged") throw changed(key);
+      filled += part.bytes.length;
+    }
+    return { ...first, bytes: memory };
   }
 
   /** Reads no bytes, which no Range header can ask for, of an object that has to exist. */

@@ -36,6 +36,7 @@ function optionsOf(warm: Warm, more: Partial<WarmOptions> = {}) {
       },
     },
     cacheBytes: 2 ** 30,
+    rootPath: "",
     threads: 1,
     memoryBytes: 2 ** 30,
     stored: false,

@@ -39,6 +39,18 @@ export function blocksOf(
   };
 }
 
+/** A piece of the rows that a row of blocks consists of. */
+export interface BlockRow {
+  /** Index of the first cell of each row. */
+  readonly starts: readonly number[];
+  /** Cells of each row. */
+  readonly length: number;
+  /** Cells from the first to the second cell of a block in a row; 0 if it has one cell of each. */
+  readonly distance: number;
+  /** Index of the first item that they become. */
+  readonly outStart: number;
+}
+
 /** Cells of an unhalved end of rows from which on it is a row itself, and the axis before it has several. */
 const LONG_CELLS = 32;
 

@@ -1,10 +1,9 @@
-import { ZpublishError } from "../../errors.js";
 import { elementCount } from "../../model/data-tree.js";
 import type { CoarsenMethod, CoarsenStep, EncodingPlan } from "../../zarr/plan/encoding-plan.js";
 import { copyStrided, fillBuffer } from "../copy-strided.js";
-import { openRows, openRowsForWriting } from "../item-rows.js";
+import { openRows, openRowsForWriting, type RowWriter } from "../item-rows.js";
 import { type KernelMemory, OWN_MEMORY } from "../kernel/wasm-memory.js";
-import { type Blocks, blocksOf, forEachBlockRow } from "./block-rows.js";
+import { type BlockRow, type Blocks, blocksOf, forEachBlockRow } from "./block-rows.js";
 
 /**
  * Makes the bounds of coarser cells: of the bounds of a block the least and the greatest, in the order that those of its first cell
@@ -241,7 +240,7 @@ function modesOfFours(
 }
 
 /** Returns the value that occurs most often, the first of several. @param values Equal ones lie together; not empty. */
-function mostFrequent(values: Float64Array): number {
+function mostFrequent<T extends number | bigint>(values: ArrayLike<T>): T {
   let best = values[0]!;
   let longest = 0;
   for (let begin = 0, end = 0; begin < values.length; begin = end) {
@@ -251,6 +250,48 @@ function mostFrequent(values: Float64Array): number {
     best = values[begin]!;
   }
   return best;
+}
+
+/**
+ * Reduces rows of 64-bit integers that doubles do not hold: slow, and exact.
+ * @param rows The rows as doubles, in which NaN is missing.
+ * @param isReversed As in `createRowReducer`.
+ */
+function reduceWide(
+  items: BigInt64Array | BigUint64Array,
+  rows: readonly Float64Array[],
+  { starts, length, distance, outStart }: BlockRow,
+  method: "mean" | "max" | "mode",
+  isReversed: boolean,
+  writer: RowWriter,
+): void {
+  const group = Math.max(1, 2 * distance);
+  let out = outStart;
+  for (let begin = 0; begin < length; begin += group)
+    for (let w = 0; w < Math.max(1, distance) && begin + w < length; w++, out++) {
+      const cells: bigint[] = [];
+      for (const [r, start] of starts.entries())
+        for (const at of distance === 0 ? [begin] : [begin + w, begin + w + distance])
+          if (at < length && !Number.isNaN(rows[r]![at]!)) cells.push(items[start + at]!);
+      writer.writeWide(out, cells.length === 0 ? undefined : reduceCells(cells, method, isReversed));
+    }
+}
+
+function reduceCells(cells: bigint[], method: "mean" | "max" | "mode", isReversed: boolean): bigint {
+  if (method === "mean") return meanOf(cells);
+  const sign = isReversed ? -1 : 1;
+  cells.sort((a, b) => (a < b ? -sign : a > b ? sign : 0));
+  return method === "mode" ? mostFrequent(cells) : cells.at(-1)!;
+}
+
+/** Returns the mean, rounded half to even. */
+function meanOf(cells: readonly bigint[]): bigint {
+  const count = BigInt(cells.length);
+  const sum = cells.reduce((a, b) => a + b, 0n);
+  const rest = ((sum % count) + count) % count;
+  const below = (sum - rest) / count;
+  const twice = 2n * rest;
+  return twice < count || (twice === count && below % 2n === 0n) ? below : below + 1n;
 }
 
 /** Numbers that are converted at a time: rows of them stay in the first-level cache. */
@@ -315,9 +356,9 @@ function reduceBlocks(
     for (let r = 0; r < starts.length; r++) {
       isExact = reader.read(rowsNow[r]!, starts[r]!, length) && isExact;
     }
-    if (!isExact && !isUnpacked) {
-      const expected = `expected integers of at most 53 bits for overviews by "${method}"`;
-      throw new ZpublishError("codec-failed", `${expected}, received longer ones; "nearest" takes them`);
+    if (!isExact && !isUnpacked && reader.wide !== undefined) {
+      reduceWide(reader.wide, rowsNow, { starts, length, distance, outStart }, method, scale < 0, writer);
+      return;
     }
     const count = reduce(rowsNow, length, distance, reduced);
     if (isRounded) roundHalfToEven(reduced, count);
