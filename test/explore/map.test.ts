@@ -2,7 +2,6 @@ import fc from "fast-check";
 import t from "tap";
 import { coastlineOf, encodeCoastline } from "../../scripts/explore/coastlines.js";
 import { colourTable } from "../../src/colour/colour-scales.js";
-import { shortPlace } from "../../src/explore/page/map/camera.js";
 import { decodeCoastline, linesInBox } from "../../src/explore/page/map/coastline.js";
 import { paintFrame, parseColour, tableIndexOf } from "../../src/explore/page/map/frame-painter.js";
 import {
@@ -255,10 +254,4 @@ t.test("pixels of the plane are those whose middles lie on it", async (t) => {
     const { top, bottom } = planePixels(GLOBE, around, { width: 360, height: 7 });
     t.strictSame([top, bottom], [1, 6]);
   }
-});
-
-t.test("a place is written with as many digits as the screen shows", async (t) => {
-  const box = { left: 0, right: 100, bottom: 50, top: 0 };
-  t.same(shortPlace({ x: 4.20435953220436, y: 50.4012345 }, box, SIZE), { x: 4.204, y: 50.401 });
-  t.same(shortPlace({ x: 3.75, y: -353 }, box, SIZE), { x: 3.75, y: -353 });
 });

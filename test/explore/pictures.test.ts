@@ -273,6 +273,14 @@ t.test("absent, gone and offline are told apart", async (t) => {
   t.match(offline, { sentence: /^The server does not answer/, mayRetry: true, requestId: undefined });
 });
 
+t.test("chunks that were used longest ago are forgotten, and read again", async (t) => {
+  const { client, store } = await open(t, ARRAYS, 1);
+  for (const times of [1, 2]) {
+    t.same(valuesOf(await client.ask(cells("v"), "frame")), range(24));
+    t.ok(store.requests.filter((path) => path.startsWith("v/")).length > 4 * (times - 1));
+  }
+});
+
 t.test("more than 64 chunks are asked about first", async (t) => {
   const many: ServedArray = { ...PLAIN, shape: [9, 9], chunks: [1, 1], dims: ["a", "b"], values: range(81) };
   const { client, store } = await open(t, { many });
@@ -378,9 +386,13 @@ t.test("overviews are all that is read if they have a cell per pixel", async (t)
   t.ok(large.pixels.every((byte) => byte === byteOf(0)));
 });
 
-async function open(t: Parameters<typeof startStore>[0], arrays: Readonly<Record<string, ServedArray>>) {
+async function open(
+  t: Parameters<typeof startStore>[0],
+  arrays: Readonly<Record<string, ServedArray>>,
+  maxBytes?: number,
+) {
   const store: StoreServer = await startStore(t, arrays);
-  const client: ExploreClient = createExploreClient();
+  const client: ExploreClient = createExploreClient(maxBytes);
   const opened = await client.ask(
     { kind: "open", store: store.url, overviews: undefined, group: "", token: undefined },
     "opened",

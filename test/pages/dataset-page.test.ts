@@ -9,16 +9,6 @@ import { runNow } from "../../src/event-loop/cooperative-task.js";
 import type { Group } from "../../src/model/data-tree.js";
 import { type DatasetPage, datasetPageSteps } from "../../src/pages/dataset-page.js";
 import { listingPieces } from "../../src/pages/home-page.js";
-import {
-  DATASET_URL,
-  placeOf,
-  placePage,
-  quotesAddress,
-  ROOT,
-  SERVICE_URL,
-  TOKEN_QUERY,
-  UP,
-} from "../../src/pages/page-place.js";
 import { clientMissing, PYTHON } from "../support/clients/require-client.js";
 import { type FakeGroup, fakeSnapshot, fakeType } from "../support/datasets/fake-snapshot.js";
 import { storedArray, storedTree } from "../support/datasets/fake-source.js";
@@ -136,6 +126,9 @@ t.test("a group's page shows its path and links up and down", async (t) => {
   t.match(deep, '<a href="\ufdd1groups/model%20b\ufdd2"><bdi>model b</bdi></a>');
   t.match(deep, '<li aria-current="page"><bdi>fine</bdi></li>');
   t.strictSame(misnested(deep), []);
+  t.ok(deep.includes("ds = xr.open_zarr(&quot;\ufdd4zarr/model%20b/fine&quot;)"));
+  t.match(render({ snapshot: airTemperature() }), "stored * 0.01", "packed numbers are unpacked");
+  t.notMatch(render({ snapshot: airTemperature(), stores: [] }), "Code that reads it");
 });
 
 t.test("the tree nests every group", async (t) => {
@@ -216,23 +209,6 @@ t.test("what a server does not have is not linked to", async (t) => {
   const explorer = render({ snapshot, looks: { explorer: true, pictures: false } });
   t.notMatch(explorer, /<img|og:image/);
   t.match(explorer, '<a href="\ufdd1explore\ufdd2#v=air">Explore air</a>');
-});
-
-t.test("each variable has code that reads it", async (t) => {
-  const snapshot = climateTree();
-  const html = render({ snapshot, group: groupAt(snapshot, "/model b/fine") });
-  const url = "\ufdd4zarr/model%20b/fine";
-  for (const line of [
-    `ds = xr.open_zarr(&quot;${url}&quot;)`,
-    "data = ds[&quot;tas&quot;].isel(time=0)",
-    "data = ds[&quot;lat&quot;]",
-    "zarr.root(store).resolve(&quot;pr&quot;)",
-    `gdal_translate &#39;ZARR:&quot;/vsicurl/${url}&quot;:/tas:0&#39;`,
-  ]) {
-    t.ok(html.includes(line), line);
-  }
-  t.match(render({ snapshot: airTemperature() }), "stored * 0.01", "packed numbers are unpacked");
-  t.notMatch(render({ snapshot: airTemperature(), stores: [] }), "Code that reads it");
 });
 
 t.test("thousands of variables and groups make a page that a browser shows", async (t) => {
@@ -457,42 +433,4 @@ t.test("the home page has one picture per dataset, fetched when it comes into vi
   t.match(html, "2 datasets to read over HTTP, as Zarr stores and as JSON: flat, nested ü");
   const plain = await startServer(t, { datasets: DATASETS, plugins: [{ name: "zarr" }] });
   t.notMatch(await (await fetch(`${plain.url}/`)).text(), /<img|og:image|href="[^"]*explore/);
-});
-
-function at(rawPath: string, { query = "", datasetPath = "/datasets/x/" } = {}) {
-  return placeOf({ rawPath, serviceUrl: "http://h", query }, datasetPath);
-}
-
-t.test("the way up is one step per slash after the dataset's, also for doubled ones", async (t) => {
-  const expected = {
-    "": "./",
-    tree: "./",
-    "groups/a": "../",
-    "groups/a/b": "../../",
-    "groups//a/b": "../../../",
-    "groups/a%2Fb": "../",
-  };
-  for (const datasetPath of ["/datasets/x/", "/"]) {
-    for (const [below, up] of Object.entries(expected)) {
-      const path = datasetPath + below;
-      const place = at(path, { datasetPath });
-      t.equal(place.up, up, path);
-      const resolve = (link: string) => new URL(link, `http://host/prefix${path}`).pathname;
-      t.equal(resolve(up), `/prefix${datasetPath}`, `${path} resolves to its dataset`);
-      t.equal(resolve(place.root), "/prefix/", `${path} resolves to the root`);
-    }
-  }
-});
-
-t.test("a placed page has all values", async (t) => {
-  const html = `<a href="${UP}tree${TOKEN_QUERY}">${SERVICE_URL}/datasets ${DATASET_URL}zarr</a>${ROOT}docs`;
-  const place = at("/datasets/x/groups/a", { query: "a=b&token=ab%2Bc=&c=d" });
-  t.equal(
-    placePage(html, place),
-    '<a href="../tree?token=ab%2Bc%3D">http://h/datasets http://h/datasets/x/zarr</a>../../../docs',
-  );
-  t.equal(at("/datasets/x/", { query: "a=b" }).tokenQuery, "");
-  t.ok(quotesAddress(SERVICE_URL));
-  t.ok(quotesAddress(DATASET_URL));
-  t.notOk(quotesAddress(ROOT + UP + TOKEN_QUERY));
 });

@@ -4,7 +4,6 @@ import t from "tap";
 import type { CollectionConfig } from "../../../src/config/config.js";
 import { createCollectionProvider } from "../../../src/dataset/collection/collection-provider.js";
 import type { DatasetProvider } from "../../../src/dataset/dataset-provider.js";
-import { startS3Origin } from "../../support/origins/s3-origin.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../../support/write-store.js";
 
 function config(root: string, more: Partial<CollectionConfig> = {}): CollectionConfig {
@@ -78,14 +77,4 @@ t.test("groups with arrays are datasets, the root as well", async (t) => {
   t.same([...(await list(provider))].sort(), ["a~b", "root"]);
   t.match(await provider.open("root"), { location: `${root}/` });
   t.same(provider.problems?.(), [{ name: "root", reason: "the root has the id root, since it has arrays" }]);
-});
-
-t.test("objects and stores of a bucket have locations that can be opened", async (t) => {
-  const { endpoint, put } = await startS3Origin(t);
-  for (const key of ["in/2024/a.nc", "in/s.zarr/.zgroup"]) await put("data", key, "{}");
-  const stores = [{ name: "s", url: "s3://data/", endpoint, anonymous: true }];
-  const provider = createCollectionProvider(config("s3://data/in/", { stores }));
-  t.same(await list(provider), ["2024~a.nc", "s.zarr"]);
-  t.match(await provider.open("2024~a.nc"), { location: "s3://data/in/2024/a.nc", stores });
-  t.match(await provider.open("s.zarr"), { location: "s3://data/in/s.zarr/" });
 });

@@ -1,8 +1,6 @@
-import { pino } from "pino";
 import t from "tap";
 import type { DatasetConfig } from "../../../src/config/config.js";
 import type { DatasetSnapshot, OverviewLevels } from "../../../src/dataset/dataset.js";
-import { createDatasetHandle } from "../../../src/dataset/dataset-handle.js";
 import { isGeographic, listGrids } from "../../../src/dataset/overviews/level-grids.js";
 import {
   geoMetadata,
@@ -11,7 +9,7 @@ import {
 } from "../../../src/dataset/overviews/level-metadata.js";
 import { createSnapshot } from "../../../src/dataset/snapshot.js";
 import { type FakeGroup, fakeSnapshot } from "../../support/datasets/fake-snapshot.js";
-import { fakeSource, storedArray, storedTree } from "../../support/datasets/fake-source.js";
+import { storedArray, storedTree } from "../../support/datasets/fake-source.js";
 
 const CONFIG: DatasetConfig = {
   id: "d",
@@ -93,27 +91,6 @@ t.test("a revision tells overviews from others, and from the dataset", async (t)
   t.equal(revision({}), revision({}));
   for (const overviews of [undefined, false] as const)
     t.equal(createSnapshot({ ...CONFIG, overviews } as DatasetConfig, TREE, "").overviews, undefined);
-});
-
-t.test("overviews follow a refresh", async (t) => {
-  const source = fakeSource(TREE);
-  const dataset = createDatasetHandle(CONFIG, source, {
-    cacheControl: "no-store",
-    log: pino({ level: "silent" }),
-  });
-  await dataset.open();
-  const first = overviewsOf(dataset.snapshot as DatasetSnapshot);
-  t.equal(first.cacheControl, "no-store");
-  t.equal(first.levels?.dataset, dataset.snapshot);
-  source.tree = storedTree(
-    [{ path: "/", attrs: {}, arrays: [storedArray("plane", { ...PLANE, shape: [10, 8] })] }],
-    {
-      fingerprint: "2",
-    },
-  );
-  await dataset.refresh();
-  const third = overviewsOf(dataset.snapshot as DatasetSnapshot);
-  t.same(third.arrays.get("1/plane")?.variable.shape, [5, 4]);
 });
 
 const LAT = { dims: ["lat"], shape: [8], attrs: { units: "degrees_north" } };
