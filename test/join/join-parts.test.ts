@@ -21,9 +21,10 @@ function day(name: string, times: readonly Item[], others: Readonly<Record<strin
   );
 }
 
-function errorOf(work: () => unknown): string {
+/** The message of joining files by time. */
+function errorOf(...parts: Parameters<typeof joinParts>[0]): string {
   try {
-    work();
+    joinParts(parts, BY_TIME);
   } catch (error) {
     return (error as Error).message;
   }
@@ -52,11 +53,11 @@ t.test("descending files stay descending", async (t) => {
   const tree = joinParts([day("a.nc", [1, 0]), day("b.nc", [4, 3, 2])], BY_TIME);
   t.same(valuesOf(tree, "time"), [4, 3, 2, 1, 0]);
   t.equal(
-    errorOf(() => joinParts([day("a.nc", [1, 0]), day("b.nc", [3, 4])], BY_TIME)),
+    errorOf(day("a.nc", [1, 0]), day("b.nc", [3, 4])),
     "expected values of 'time' to descend in b.nc, as in a.nc; they ascend",
   );
   t.match(
-    errorOf(() => joinParts([day("a.nc", [1, 3, 2])], BY_TIME)),
+    errorOf(day("a.nc", [1, 3, 2])),
     "a.nc: expected values of 'time' to ascend from step to step, received 3 (2001-01-04T00:00:00) before 2",
   );
 });
@@ -71,7 +72,7 @@ t.test("without a coordinate, files are in natural order of their names", async 
 
 t.test("values that overlap are refused, naming both files", async (t) => {
   t.equal(
-    errorOf(() => joinParts([day("a.nc", [0, 1, 2]), day("b.nc", [2, 3])], BY_TIME)),
+    errorOf(day("a.nc", [0, 1, 2]), day("b.nc", [2, 3])),
     "expected files whose values of 'time' do not overlap, received 0 (2001-01-01T00:00:00) to 2 (2001-01-03T00:00:00) in a.nc " +
       "and 2 (2001-01-03T00:00:00) to 3 (2001-01-04T00:00:00) in b.nc",
   );
@@ -91,19 +92,12 @@ t.test("files without steps give none, and are compared with none", async (t) =>
 t.test("other dimensions have equal lengths and values, or the dataset is refused", async (t) => {
   const lat = (values: readonly number[], dtype = "<f4") => ({ lat: { dims: ["lat"], values, dtype } });
   t.equal(
-    errorOf(() => joinParts([day("a.nc", [0]), day("b.nc", [1], lat([10, 21]))], BY_TIME)),
+    errorOf(day("a.nc", [0]), day("b.nc", [1], lat([10, 21]))),
     "expected 'lat' of b.nc to be that of a.nc, whose item 1 is 20, received 21",
   );
+  const longer = { ...lat([10, 20, 30]), sst: { dims: ["time", "lat"], shape: [1, 3] } };
   t.equal(
-    errorOf(() =>
-      joinParts(
-        [
-          day("a.nc", [0]),
-          day("b.nc", [1], { ...lat([10, 20, 30]), sst: { dims: ["time", "lat"], shape: [1, 3] } }),
-        ],
-        BY_TIME,
-      ),
-    ),
+    errorOf(day("a.nc", [0]), day("b.nc", [1], longer)),
     "expected 2 steps along 'lat' in b.nc, as in a.nc, received 3 ('lat')",
   );
   t.same(joinParts([day("a.nc", [0]), day("b.nc", [1], lat([10, 20], ">f8"))], BY_TIME).refused, []);
@@ -112,48 +106,31 @@ t.test("other dimensions have equal lengths and values, or the dataset is refuse
 });
 
 t.test("an array whose files differ is refused, and the others are served", async (t) => {
+  const along = (dims: string[], more: Partial<ArrayInput> = {}): ArrayInput => ({
+    ...{ dims, shape: dims.map((name) => (name === "time" ? 1 : 2)) },
+    ...more,
+  });
+  const time = (more: Partial<ArrayInput> = {}) => along(["time"], more);
+  const units = (units: string) => time({ attrs: { units } });
   const cases: readonly [ArrayInput | undefined, ArrayInput | undefined, string][] = [
+    [time(), along(["time", "lat"]), "dimensions [time] in b.nc, as in a.nc, received [time, lat]"],
+    [along(["lat"]), time(), "dimensions [lat] in b.nc, as in a.nc, received [time]"],
+    [time(), undefined, "an array in b.nc, as in a.nc, received none"],
+    [undefined, time(), "an array in a.nc, as in b.nc, received none"],
+    [units("K"), units("degC"), "units 'K' in b.nc, as in a.nc, received 'degC'"],
     [
-      { dims: ["time"], shape: [1] },
-      { dims: ["time", "lat"], shape: [1, 2] },
-      "expected dimensions [time] in b.nc, as in a.nc, received [time, lat]",
+      units("days since 2001-01-01"),
+      units("days since 2002-01-01"),
+      "units 'days since 2001-01-01' in b.nc, as in a.nc, received 'days since 2002-01-01'",
     ],
-    [
-      { dims: ["lat"], shape: [2] },
-      { dims: ["time"], shape: [1] },
-      "expected dimensions [lat] in b.nc, as in a.nc, received [time]",
-    ],
-    [{ dims: ["time"], shape: [1] }, undefined, "expected an array in b.nc, as in a.nc, received none"],
-    [undefined, { dims: ["time"], shape: [1] }, "expected an array in a.nc, as in b.nc, received none"],
-    [
-      { dims: ["time"], shape: [1], attrs: { units: "K" } },
-      { dims: ["time"], shape: [1], attrs: { units: "degC" } },
-      "expected units 'K' in b.nc, as in a.nc, received 'degC'",
-    ],
-    [
-      { dims: ["time"], shape: [1], attrs: { units: "days since 2001-01-01" } },
-      { dims: ["time"], shape: [1], attrs: { units: "days since 2002-01-01" } },
-      "expected units 'days since 2001-01-01' in b.nc, as in a.nc, received 'days since 2002-01-01'",
-    ],
-    [
-      { dims: ["time"], shape: [1], dtype: "<i8" },
-      { dims: ["time"], shape: [1], dtype: "<f8" },
-      "expected type int64 in b.nc, as in a.nc, received float64",
-    ],
-    [
-      { dims: ["time"], shape: [1], dtype: "|S4" },
-      { dims: ["time"], shape: [1], dtype: "<f8" },
-      "expected type |S4 in b.nc, as in a.nc, received float64",
-    ],
+    [time({ dtype: "<i8" }), time({ dtype: "<f8" }), "type int64 in b.nc, as in a.nc, received float64"],
+    [time({ dtype: "|S4" }), time({ dtype: "<f8" }), "type |S4 in b.nc, as in a.nc, received float64"],
   ];
-  for (const [a, b, reason] of cases) {
-    const parts = [day("a.nc", [0], a && { x: a }), day("b.nc", [1], b && { x: b })];
-    const tree = joinParts(parts, BY_TIME);
-    t.same(tree.refused, [{ path: "x", reason }]);
-    t.same(
-      tree.groups[0]?.arrays.map(({ stored }) => stored.name),
-      ["lat", "sst", "time"],
-    );
+  for (const [a, b, expected] of cases) {
+    const tree = joinParts([day("a.nc", [0], a && { x: a }), day("b.nc", [1], b && { x: b })], BY_TIME);
+    t.same(tree.refused, [{ path: "x", reason: `expected ${expected}` }]);
+    const names = tree.groups[0]?.arrays.map(({ stored }) => stored.name);
+    t.same(names, ["lat", "sst", "time"]);
   }
 });
 
@@ -170,17 +147,12 @@ t.test("an array that one file cannot serve is refused with its reason", async (
 t.test("a dimension that a file lacks refuses the dataset", async (t) => {
   const b = describePart("b.nc", { lat: { dims: ["lat"], values: [10, 20] } });
   t.equal(
-    errorOf(() => joinParts([day("a.nc", [0]), b], BY_TIME)),
+    errorOf(day("a.nc", [0]), b),
     "expected arrays along 'time' in b.nc, as in a.nc, received arrays along lat",
   );
+  t.equal(errorOf(b), "expected arrays along 'time' in b.nc, received arrays along lat");
   t.equal(
-    errorOf(() => joinParts([b], BY_TIME)),
-    "expected arrays along 'time' in b.nc, received arrays along lat",
-  );
-  t.equal(
-    errorOf(() =>
-      joinParts([day("a.nc", [0]), day("b.nc", [1], { time: { dims: ["time"], shape: [1] } })], BY_TIME),
-    ),
+    errorOf(day("a.nc", [0]), day("b.nc", [1], { time: { dims: ["time"], shape: [1] } })),
     "expected a coordinate 'time' in b.nc, as in a.nc, received none",
   );
 });

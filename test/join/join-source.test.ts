@@ -49,6 +49,8 @@ function arrayOf(tree: StoredTree, path: string): StoredArray {
   return found;
 }
 
+const lengthsOf = ({ join }: StoredTree) => join?.parts.map(({ length }) => length);
+
 function readerOf(tree: StoredTree, path: string) {
   const { chunks } = arrayOf(tree, path);
   if (chunks.kind !== "parts") throw new Error(`expected chunks of parts, received ${chunks.kind}`);
@@ -104,21 +106,14 @@ t.test("a restart reads no part that is known", async (t) => {
   const withoutChunks = ({ groups }: StoredTree) =>
     groups.map((group) => ({ ...group, arrays: group.arrays.map(({ chunks: _, ...array }) => array) }));
   t.same(withoutChunks(restored), withoutChunks(tree));
-  for (const coords of [
-    [0, 0],
-    [2, 0],
-    [4, 0],
-  ])
-    t.equal(await readerOf(restored, "v").version(coords), await readerOf(tree, "v").version(coords));
+  for (const row of [0, 2, 4])
+    t.equal(await readerOf(restored, "v").version([row, 0]), await readerOf(tree, "v").version([row, 0]));
 
   await again.close();
   await writeNetcdfPart(folder, "d.nc", { first: 9, count: 2 });
   await rm(join(folder, "c.zarr"), { recursive: true });
   const grown = openFolder(folder, CONCAT, cache);
-  t.same(
-    (await grown.readTree()).join?.parts.map(({ length }) => length),
-    [4, 3, 2],
-  );
+  t.same(lengthsOf(await grown.readTree()), [4, 3, 2]);
   t.same(grown.opened, ["d.nc"]);
   await grown.close();
 });
@@ -187,18 +182,9 @@ t.test("stores are stacked, with a coordinate from their paths", async (t) => {
   const source = openFolder(folder, { kind: "stack", dimension: "run", coordinate: "run-(\\d+)" });
   const tree = await source.readTree();
   t.match(tree.warnings, [/'other.zarr' is left out: expected a path that matches/]);
-  t.same(
-    tree.join?.parts.map(({ name }) => name),
-    ["run-1.zarr", "run-2.zarr", "run-10.zarr"],
-  );
+  t.match(tree.join?.parts, [{ name: "run-1.zarr" }, { name: "run-2.zarr" }, { name: "run-10.zarr" }]);
   const array = arrayOf(tree, "v");
-  t.same(
-    [array.shape, array.chunkShape],
-    [
-      [3, 3, 2],
-      [1, 2, 2],
-    ],
-  );
+  t.match(array, { shape: [3, 3, 2], chunkShape: [1, 2, 2] });
   const reader = readerOf(tree, "v");
   for (const [index, run] of [1, 2, 10].entries()) {
     const bytes = (await reader.read([index, 1, 0]))?.bytes as Uint8Array;
@@ -213,9 +199,8 @@ t.test("a file that cannot be read at present is tried again", async (t) => {
     if (isAway && location.endsWith("b.nc")) throw new ZpublishError("source-unreadable", "away");
     return openSource(location);
   });
-  const lengths = ({ join }: StoredTree) => join?.parts.map(({ length }) => length);
   const first = await source.readTree();
-  t.same(lengths(first), [4, 2]);
+  t.same(lengthsOf(first), [4, 2]);
   t.match(first.warnings.at(-1), "'b.nc' is left out: away");
   source.opened.length = 0;
   await source.fingerprint();
@@ -224,17 +209,17 @@ t.test("a file that cannot be read at present is tried again", async (t) => {
   isAway = false;
   await source.fingerprint();
   const second = await source.readTree();
-  t.same(lengths(second), [4, 3, 2]);
+  t.same(lengthsOf(second), [4, 3, 2]);
   t.notMatch(second.warnings.join(), "left out");
   t.equal(await source.fingerprint(), second.fingerprint);
 
   isAway = true;
   await writeNetcdfPart(folder, "b.nc", { first: 4, count: 2 });
   await source.fingerprint();
-  t.same(lengths(await source.readTree()), [4, 2]);
+  t.same(lengthsOf(await source.readTree()), [4, 2]);
   isAway = false;
   await source.fingerprint();
-  t.same(lengths(await source.readTree()), [4, 2, 2]);
+  t.same(lengthsOf(await source.readTree()), [4, 2, 2]);
 });
 
 t.test("a part that turns out to be another one is described again", async (t) => {
@@ -256,10 +241,7 @@ t.test("a part that turns out to be another one is described again", async (t) =
   });
   t.not(await source.fingerprint(), before.fingerprint);
   const after = await source.readTree();
-  t.same(
-    after.join?.parts.map(({ length }) => length),
-    [4, 3, 1],
-  );
+  t.same(lengthsOf(after), [4, 3, 1]);
   t.equal(await source.fingerprint(), after.fingerprint);
   t.ok(await readerOf(after, "v").version([3, 0]));
 });
@@ -288,26 +270,14 @@ t.test("chunks that no part has are absent, and other absent chunks are the fill
 });
 
 function partOf(name: string, history: string): Omit<KnownPart, "version"> {
-  const description = describePart(
-    name,
-    {
-      time: { dims: ["time"], values: [1, 2, 3], attrs: { units: "days since 2000-01-01" } },
-      y: {
-        dims: ["y"],
-        dtype: "<i8",
-        values: [1n, 2n ** 60n],
-        attrs: { exact: new LosslessNumber("1e-05") },
-      },
-      "g/v": {
-        dims: ["time", "y"],
-        shape: [3, 2],
-        dtype: "<f4",
-        fill: "NaN",
-        codecs: [{ id: "zlib", level: 1 }],
-      },
-    },
-    { history },
-  );
+  const exact = new LosslessNumber("1e-05");
+  const codecs = [{ id: "zlib", level: 1 }];
+  const arrays = {
+    time: { dims: ["time"], values: [1, 2, 3], attrs: { units: "days since 2000-01-01" } },
+    y: { dims: ["y"], dtype: "<i8", values: [1n, 2n ** 60n], attrs: { exact } },
+    "g/v": { dims: ["time", "y"], shape: [3, 2], dtype: "<f4", fill: "NaN", codecs },
+  };
+  const description = describePart(name, arrays, { history });
   return { name, identity: `identity of ${name}`, description };
 }
 
@@ -340,14 +310,10 @@ t.test("descriptions come back as they were, and equal pieces are one object", a
 
 t.test("the last of several writes counts", async (t) => {
   const kept = createKeptDescriptions(createKeptIndexes(await makeDirectory(t)), "dataset");
-  const one = { ...partOf("a.nc", "one"), version: "1" };
-  const other = { ...partOf("a.nc", "other"), version: "2" };
-  const [first, second] = [one, other].map(
-    (part): KnownPart => ({
-      ...part,
-      description: kept.share(part.description),
-    }),
-  ) as [KnownPart, KnownPart];
+  const [first, second] = ["one", "other"].map((history): KnownPart => {
+    const part = partOf("a.nc", history);
+    return { ...part, version: history, description: kept.share(part.description) };
+  }) as [KnownPart, KnownPart];
   void kept.write({ parts: [first], broken: [] });
   void kept.write({ parts: [first, second], broken: [] });
   void kept.write({ parts: [second], broken: [] });

@@ -13,19 +13,20 @@ import { type ArrayInput, arrayOf, describePart, valuesOf } from "./describe-par
 
 const BY_TIME = { kind: "concat", dimension: "time" } as const;
 
-/** A part with one time coordinate. */
-function part(name: string, units: string, values: readonly Item[], dtype: string, attrs = {}) {
-  return describePart(name, { time: { dims: ["time"], values, dtype, attrs: { units, ...attrs } } });
+type Times = readonly [units: string, values: readonly Item[], dtype?: string, attrs?: JsonObject];
+
+/** Joins files `a.nc`, `b.nc` of one time coordinate each. */
+function joinTimes(...files: readonly Times[]) {
+  const parts = files.map(([units, values, dtype = "<i4", attrs], index) =>
+    describePart(["a.nc", "b.nc"][index] ?? "c.nc", {
+      time: { dims: ["time"], values, dtype, attrs: { units, ...attrs } },
+    }),
+  );
+  return joinParts(parts, BY_TIME);
 }
 
 t.test("times are counted in the units of the first file", async (t) => {
-  const tree = joinParts(
-    [
-      part("2002.nc", "days since 2002-01-01", [0, 1], "<i4"),
-      part("2001.nc", "days since 2001-01-01", [363, 364], "<i4"),
-    ],
-    BY_TIME,
-  );
+  const tree = joinTimes(["days since 2002-01-01", [0, 1]], ["days since 2001-01-01", [363, 364]]);
   t.same(valuesOf(tree, "time"), [363, 364, 365, 366]);
   t.match(arrayOf(tree, "time")?.stored, {
     attrs: { units: "days since 2001-01-01" },
@@ -33,97 +34,50 @@ t.test("times are counted in the units of the first file", async (t) => {
     shape: [4],
   });
   t.same(tree.warnings, [
-    "'time': times of 1 of 2 files are converted to 'days since 2001-01-01', the first of 2002.nc, which has 'days since 2002-01-01'",
+    "'time': times of 1 of 2 files are converted to 'days since 2001-01-01', the first of a.nc, which has 'days since 2002-01-01'",
   ]);
+  const calendar = { calendar: "gregorian" };
+  const same = joinTimes(["days since 2001-01-01", [0]], ["days since 2001-1-1 00:00", [1], "<i4", calendar]);
+  t.same([valuesOf(same, "time"), same.warnings], [[0, 1], []], "units that mean the same");
 });
 
-t.test("units that are written otherwise and mean the same are no change", async (t) => {
-  const tree = joinParts(
+t.test("times that are not exact in the first file's units are refused", async (t) => {
+  for (const [first, second, message] of [
     [
-      part("a.nc", "days since 2001-01-01", [0], "<i4"),
-      part("b.nc", "days since 2001-1-1 00:00:00", [1], "<i4", { calendar: "gregorian" }),
+      ["days since 2001-01-01", [0, 1], "<i2"],
+      ["hours since 2001-01-02", [6, 12]],
+      "'time': expected times that are exact integers in 'days since 2001-01-01', as in a.nc, received 6 in 'hours since 2001-01-02' in b.nc",
     ],
-    BY_TIME,
-  );
-  t.same(valuesOf(tree, "time"), [0, 1]);
-  t.same(tree.warnings, []);
+    [
+      ["days since 2001-01-01", [0], "<f8"],
+      ["nanoseconds since 2201-01-02", [1], "<f8"],
+      "'time': expected times that are exact floats in 'days since 2001-01-01', as in a.nc, received",
+    ],
+  ] as const satisfies readonly (readonly [Times, Times, string])[])
+    t.throws(() => joinTimes(first, second), { code: "invalid-metadata", message });
 });
 
-t.test(
-  "times that are not whole in the first file's units are refused, and large ones get 64 bits",
-  async (t) => {
-    t.throws(
-      () =>
-        joinParts(
-          [
-            part("a.nc", "days since 2001-01-01", [0, 1], "<i2"),
-            part("b.nc", "hours since 2001-01-02", [6, 12], "<i4"),
-          ],
-          BY_TIME,
-        ),
-      {
-        code: "invalid-metadata",
-        message:
-          "'time': expected times that are exact integers in 'days since 2001-01-01', as in a.nc, received 6 in 'hours since 2001-01-02' in b.nc",
-      },
-    );
-    const wide = joinParts(
-      [
-        part("a.nc", "seconds since 1970-01-01", [0], ">i4"),
-        part("b.nc", "days since 2070-01-01", [0], "<i2"),
-      ],
-      BY_TIME,
-    );
-    t.same(valuesOf(wide, "time"), [0n, 3155760000n]);
-    t.match(arrayOf(wide, "time")?.stored.dataType.zarr, ">i8");
-  },
-);
-
-t.test("floats stay floats if each time is exactly one", async (t) => {
-  const half = joinParts(
-    [
-      part("a.nc", "days since 2001-01-01", [0.5], "<f4"),
-      part("b.nc", "hours since 2001-01-02", [12], "<f8"),
-    ],
-    BY_TIME,
-  );
+t.test("large times get 64 bits, and floats stay floats if each time is exactly one", async (t) => {
+  const wide = joinTimes(["seconds since 1970-01-01", [0], ">i4"], ["days since 2070-01-01", [0], "<i2"]);
+  t.same(valuesOf(wide, "time"), [0n, 3155760000n]);
+  t.match(arrayOf(wide, "time")?.stored.dataType.zarr, ">i8");
+  const half = joinTimes(["days since 2001-01-01", [0.5], "<f4"], ["hours since 2001-01-02", [12], "<f8"]);
   t.same(valuesOf(half, "time"), [0.5, 1.5]);
   t.match(arrayOf(half, "time")?.stored.dataType.zarr, "<f4");
-  t.throws(
-    () =>
-      joinParts(
-        [
-          part("a.nc", "days since 2001-01-01", [0], "<f8"),
-          part("b.nc", "nanoseconds since 2201-01-02", [1], "<f8"),
-        ],
-        BY_TIME,
-      ),
-    {
-      code: "invalid-metadata",
-      message:
-        /'time': expected times that are exact floats in 'days since 2001-01-01', as in a.nc, received/,
-    },
-  );
 });
 
 t.test("calendars are the same, or the dataset is refused", async (t) => {
-  const calendars =
-    (a: string, b: string, since = "2001-01-01") =>
-    () =>
-      joinParts(
-        [
-          part("a.nc", `days since ${since}`, [0], "<i4", { calendar: a }),
-          part("b.nc", `days since ${since}`, [1], "<i4", { calendar: b }),
-        ],
-        BY_TIME,
-      );
-  t.same(valuesOf(calendars("noleap", "365_day")(), "time"), [0, 1]);
-  t.same(valuesOf(calendars("standard", "proleptic_gregorian")(), "time"), [0, 1]);
-  t.throws(calendars("standard", "noleap"), {
+  const calendars = (a: string, b: string, since = "2001-01-01") => {
+    const units = `days since ${since}`;
+    return joinTimes([units, [0], "<i4", { calendar: a }], [units, [1], "<i4", { calendar: b }]);
+  };
+  t.same(valuesOf(calendars("noleap", "365_day"), "time"), [0, 1]);
+  t.same(valuesOf(calendars("standard", "proleptic_gregorian"), "time"), [0, 1]);
+  t.throws(() => calendars("standard", "noleap"), {
     message:
       "'time': expected units 'days since 2001-01-01', 'standard' in b.nc, as in a.nc, received 'days since 2001-01-01', 'noleap'",
   });
-  t.throws(calendars("standard", "proleptic_gregorian", "1500-01-01"), { code: "invalid-metadata" });
+  t.throws(() => calendars("standard", "proleptic_gregorian", "1500-01-01"), { code: "invalid-metadata" });
 });
 
 t.test("a mark of missing times keeps its meaning", async (t) => {
@@ -221,11 +175,7 @@ const passedOf = (tree: ReturnType<typeof join>) =>
   spansOf(arrayOf(tree, "v")).map(({ isPassed }) => isPassed);
 
 t.test("files that are packed differently are served unpacked, as xarray decodes them", async (t) => {
-  const packing = (scale: number, more: JsonObject = {}) => ({
-    scale_factor: scale,
-    long_name: "v",
-    ...more,
-  });
+  const packing = (scale_factor: number, more = {}) => ({ scale_factor, long_name: "v", ...more });
   const tree = join(
     { dtype: ">i2", fill: -1, attrs: packing(0.5) },
     { dtype: ">i2", fill: -1, attrs: packing(0.25, { missing_value: -2 }) },
@@ -248,10 +198,7 @@ t.test("files that are packed differently are served unpacked, as xarray decodes
 });
 
 t.test("the type of unpacked items is xarray's", async (t) => {
-  const typeOf = (...inputs: readonly Input[]) => {
-    const { dataType } = arrayOf(join(...inputs), "v")?.stored ?? {};
-    return dataType?.zarr;
-  };
+  const typeOf = (...inputs: readonly Input[]) => arrayOf(join(...inputs), "v")?.stored.dataType.zarr;
   const scaled = { scale_factor: 2 };
   t.equal(typeOf({ dtype: "<i2", attrs: scaled }, { dtype: "<i2" }), "<f4");
   t.equal(typeOf({ dtype: "<i2", attrs: { add_offset: 2 } }, { dtype: "<i2" }), "<f8");
@@ -260,10 +207,8 @@ t.test("the type of unpacked items is xarray's", async (t) => {
   t.equal(typeOf({ dtype: "<f4" }, { dtype: "<f8" }), "<f8");
   t.equal(typeOf({ dtype: "<i2" }, { dtype: "<i2", fill: 5 }), "<f4");
   t.equal(typeOf({ dtype: "|i1", attrs: { _Unsigned: "true" }, fill: -1 }, { dtype: "|u1" }), "<f4");
-  t.match(
-    conversionsOf(join({ dtype: "|i1", attrs: { _Unsigned: "true" }, fill: -1 }, { dtype: "|u1" }))[0],
-    { from: "|i1", missing: [-1], isUnsigned: true },
-  );
+  const unsigned = join({ dtype: "|i1", attrs: { _Unsigned: "true" }, fill: -1 }, { dtype: "|u1" });
+  t.match(conversionsOf(unsigned)[0], { from: "|i1", missing: [-1], isUnsigned: true });
   t.equal(typeOf({ dtype: "<i8", attrs: scaled }, { dtype: "<i8" }), "<f8");
   t.equal(typeOf({ dtype: "<u8", fill: 5 }, { dtype: "<i2", attrs: scaled }), "<f8");
   t.equal(typeOf({ dtype: "<i8" }, { dtype: "<f8" }), undefined);
@@ -276,13 +221,7 @@ t.test(
     t.match(join({ dtype: ">i2" }, { dtype: "<i4" }).refused, [
       { path: "v", reason: "expected type >i2 in 1.nc, as in 0.nc, received int32" },
     ]);
-    const times = joinParts(
-      [
-        part("a.nc", "days since 2001-01-01", [0], "<i4"),
-        part("b.nc", "days since 2001-01-01", [2n ** 40n], "<i8"),
-      ],
-      BY_TIME,
-    );
+    const times = joinTimes(["days since 2001-01-01", [0]], ["days since 2001-01-01", [2n ** 40n], "<i8"]);
     t.same(valuesOf(times, "time"), [0n, 2n ** 40n]);
     const swapped = join({ dtype: ">f4", length: 3 }, { dtype: "<f4" });
     t.equal(arrayOf(swapped, "v")?.stored.dataType.zarr, "<f4");
@@ -344,13 +283,9 @@ t.test("items without a fixed size need whole chunks", async (t) => {
   t.same(good.refused, []);
   t.same(passedOf(good), [true, true]);
   const odd = join({ ...texts, chunks: [4, 3], length: 6 }, { ...texts, chunks: [4, 3] });
-  t.same(odd.refused, [
-    {
-      path: "v",
-      reason:
-        "expected items without a fixed size in whole chunks of 4 steps and equal codecs, received 6 steps in 0.nc",
-    },
-  ]);
+  const reason =
+    "expected items without a fixed size in whole chunks of 4 steps and equal codecs, received 6 steps in 0.nc";
+  t.same(odd.refused, [{ path: "v", reason }]);
 });
 
 t.test("texts of several widths become the widest", async (t) => {
@@ -366,7 +301,7 @@ t.test("texts of several widths become the widest", async (t) => {
 /** Describes one array, named as its dimension, of a Zarr store. */
 async function describe(
   t: Test,
-  document: object,
+  document: { readonly shape?: readonly number[] } & Readonly<Record<string, unknown>>,
   chunks: Readonly<Record<string, Uint8Array>>,
   dimension = "x",
 ): Promise<PartArray> {
@@ -374,10 +309,7 @@ async function describe(
   await writeFiles(folder, {
     ".zgroup": zgroup,
     "x/.zarray": { ...zarray, ...document },
-    "x/.zattrs": {
-      _ARRAY_DIMENSIONS:
-        "shape" in document && Array.isArray(document.shape) ? document.shape.map(() => "x") : ["x"],
-    },
+    "x/.zattrs": { _ARRAY_DIMENSIONS: (document.shape ?? [1]).map(() => "x") },
     ...Object.fromEntries(Object.entries(chunks).map(([key, bytes]) => [`x/${key}`, bytes])),
   });
   const { arrays } = await describeStored("part", await (await openSource(folder)).readTree(), dimension);

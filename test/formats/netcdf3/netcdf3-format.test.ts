@@ -162,115 +162,77 @@ t.test("the version is recognized by the first bytes", async (t) => {
 });
 
 t.test("values of attributes are what netCDF4-python reads", async (t) => {
-  const numbers = (type: CdfType, ...values: (number | bigint)[]) => {
-    const { itemSize } = CDF_TYPES[type];
-    const view = new DataView(new ArrayBuffer(values.length * itemSize));
-    values.forEach((value, i) => {
-      if (type === "float") view.setFloat32(i * itemSize, Number(value));
-      else if (type === "double") view.setFloat64(i * itemSize, Number(value));
-      else
-        for (let byte = 0; byte < itemSize; byte++)
-          view.setUint8(
-            i * itemSize + byte,
-            Number((BigInt(value) >> BigInt(8 * (itemSize - 1 - byte))) & 0xffn),
-          );
-    });
-    return { name: `${type}${values.length}`, type, bytes: new Uint8Array(view.buffer) };
-  };
-  const text = (name: string | Uint8Array, value: string | Uint8Array) => ({
-    name,
-    type: "char" as const,
-    bytes: Buffer.from(value),
-  });
-  const index = await indexOf({
-    version: 5,
-    dimensions,
-    variables: [],
-    attributes: [
-      numbers("byte", -1),
-      numbers("byte", -128, 127),
-      numbers("short", -2),
-      numbers("int", 2 ** 31 - 1),
-      numbers("float", 1),
-      numbers("float", 0.5, Number.NaN, Number.NEGATIVE_INFINITY),
-      numbers("double", 1e300, -0, 1e-5),
-      numbers("ubyte", 255),
-      numbers("ushort", 65535),
-      numbers("uint", 2 ** 32 - 1),
-      numbers("int64", -(2n ** 63n), 5),
-      numbers("uint64", 2n ** 64n - 1n),
-      numbers("double"),
-      text("text", "Überschwemmung\0"),
-      text("null", "a\0b\0"),
-      text("empty", ""),
-      text("broken", Uint8Array.of(0x61, 0xff, 0x62)),
-      text("\ufeffmark", "\ufeffmark"),
-      text(Buffer.from("grün", "latin1"), "Latin-1 name"),
-      text("__proto__", "own"),
-      text("cut\0rest", "name"),
-      text("text", "second of that name"),
-    ],
-  });
-  const attrs = index.groups[0]?.attrs ?? {};
-  t.strictSame(Object.entries(attrs), [
-    ["byte1", -1],
-    ["byte2", [-128, 127]],
-    ["short1", -2],
-    ["int1", 2 ** 31 - 1],
-    ["float1", new LosslessNumber("1.0")],
-    ["float3", [0.5, Number.NaN, Number.NEGATIVE_INFINITY]],
-    ["double3", [1e300, new LosslessNumber("-0.0"), new LosslessNumber("1e-05")]],
-    ["ubyte1", 255],
-    ["ushort1", 65535],
-    ["uint1", 2 ** 32 - 1],
-    ["int642", [-(2n ** 63n), 5]],
-    ["uint641", 2n ** 64n - 1n],
-    ["double0", []],
-    ["text", "Überschwemmung"],
-    ["null", "ab"],
-    ["empty", ""],
-    ["broken", "a\ufffdb"],
-    ["\ufeffmark", "\ufeffmark"],
-    ["grün", "Latin-1 name"],
-    ["__proto__", "own"],
-    ["cut", "name"],
+  const numbers: readonly (readonly [CdfType, hex: string, value: unknown])[] = [
+    ["byte", "ff", -1],
+    ["byte", "807f", [-128, 127]],
+    ["short", "fffe", -2],
+    ["int", "7fffffff", 2 ** 31 - 1],
+    ["float", "3f800000", new LosslessNumber("1.0")],
+    ["float", "3f0000007fc00000ff800000", [0.5, Number.NaN, Number.NEGATIVE_INFINITY]],
+    ["double", "7e37e43c8800759c", 1e300],
+    ["double", "80000000000000003ee4f8b588e368f1", [new LosslessNumber("-0.0"), new LosslessNumber("1e-05")]],
+    ["ubyte", "ff", 255],
+    ["ushort", "ffff", 65535],
+    ["uint", "ffffffff", 2 ** 32 - 1],
+    ["int64", "80000000000000000000000000000005", [-(2n ** 63n), 5]],
+    ["uint64", "ffffffffffffffff", 2n ** 64n - 1n],
+    ["double", "", []],
+  ];
+  const texts: readonly (readonly [string | Buffer, string | Buffer, name: string, value: string])[] = [
+    ["text", "Überschwemmung\0", "text", "Überschwemmung"],
+    ["null", "a\0b\0", "null", "ab"],
+    ["empty", "", "empty", ""],
+    ["broken", Buffer.of(0x61, 0xff, 0x62), "broken", "a\ufffdb"],
+    ["\ufeffmark", "\ufeffmark", "\ufeffmark", "\ufeffmark"],
+    [Buffer.from("grün", "latin1"), "Latin-1 name", "grün", "Latin-1 name"],
+    ["__proto__", "own", "__proto__", "own"],
+    ["cut\0rest", "name", "cut", "name"],
+    ["text", "second of that name", "text", "Überschwemmung"],
+  ];
+  const attributes = [
+    ...numbers.map(([type, hex]) => ({ name: type + hex, type, bytes: Buffer.from(hex, "hex") })),
+    ...texts.map(([name, text]) => ({ name, type: "char" as const, bytes: Buffer.from(text) })),
+  ];
+  const index = await indexOf({ version: 5, dimensions, variables: [], attributes });
+  t.strictSame(Object.entries(index.groups[0]?.attrs ?? {}), [
+    ...numbers.map(([type, hex, value]) => [type + hex, value]),
+    ...texts.slice(0, -1).map(([_name, _text, name, value]) => [name, value]),
   ]);
 });
 
 t.test("_FillValue is served as the fill value if it has the type of its variable", async (t) => {
-  const marked = (name: string, type: CdfType, markType: CdfType, bytes: readonly number[]) => ({
-    ...variable(name, type, [1]),
+  const cases: readonly (readonly [
+    CdfType,
+    CdfType,
+    hex: string,
+    served: JsonValue,
+    attribute?: JsonValue,
+  ])[] = [
+    ["short", "short", "fffe", -2],
+    ["char", "char", "2d", "LQ=="],
+    ["uint64", "uint64", "ffffffffffffffff", 2n ** 64n - 1n],
+    ["short", "int", "00000009", null, 9],
+    ["short", "short", "00010002", null, [1, 2]],
+    ["float", "float", "", null, []],
+    ["short", "float", "7fc00000", null],
+  ];
+  const variables = cases.map(([type, markType, hex], number) => ({
+    ...variable(`v${number}`, type, [1]),
     attributes: [
-      { name: "_FillValue", type: markType, bytes: Uint8Array.from(bytes) },
+      { name: "_FillValue", type: markType, bytes: Buffer.from(hex, "hex") },
       { name: "units", type: "char" as const, bytes: Buffer.from("m") },
     ],
-  });
-  const index = await indexOf({
-    version: 5,
-    dimensions,
-    variables: [
-      marked("same", "short", "short", [0xff, 0xfe]),
-      marked("char", "char", "char", [0x2d]),
-      marked("long", "uint64", "uint64", [255, 255, 255, 255, 255, 255, 255, 255]),
-      marked("other", "short", "int", [0, 0, 0, 9]),
-      marked("several", "short", "short", [0, 1, 0, 2]),
-      marked("none", "float", "float", []),
-      marked("no number", "short", "float", [0x7f, 0xc0, 0, 0]),
-      variable("unmarked", "float", [1]),
-    ],
-  });
-  const arrays = arraysOf(index);
+  }));
+  const unmarked = variable("unmarked", "float", [1]);
+  const arrays = arraysOf(await indexOf({ version: 5, dimensions, variables: [...variables, unmarked] }));
   const of = (name: string) => {
     const { fill, attrs } = arrays.get(name) as FileArray;
     return { served: fill.served, absentIsServed: fill.absentIsServed, attrs };
   };
-  t.strictSame(of("same"), { served: -2, absentIsServed: true, attrs: { units: "m" } });
-  t.strictSame(of("char"), { served: "LQ==", absentIsServed: true, attrs: { units: "m" } });
-  t.strictSame(of("long"), { served: 2n ** 64n - 1n, absentIsServed: true, attrs: { units: "m" } });
-  t.strictSame(of("other"), { served: null, absentIsServed: true, attrs: { _FillValue: 9, units: "m" } });
-  t.strictSame(of("several").attrs, { _FillValue: [1, 2], units: "m" });
-  t.strictSame(of("none").attrs, { _FillValue: [], units: "m" });
-  t.strictSame(of("no number"), { served: null, absentIsServed: true, attrs: { units: "m" } });
+  for (const [number, [, , , served, attribute]] of cases.entries()) {
+    const attrs = { ...(attribute !== undefined && { _FillValue: attribute }), units: "m" };
+    t.strictSame(of(`v${number}`), { served, absentIsServed: true, attrs });
+  }
   t.strictSame(of("unmarked"), { served: null, absentIsServed: true, attrs: {} });
 });
 
@@ -480,10 +442,7 @@ t.test("headers that would take too much memory are refused before they are read
 
 t.test("damaged files are refused or read, with nothing else thrown", async (t) => {
   const number = fc.constantFrom(0, 1, 255, 0x7fffffff, 0xffffffff, 0x10000000);
-  const damage = fc.array(fc.tuple(fc.nat(99), number), {
-    minLength: 1,
-    maxLength: 4,
-  });
+  const damage = fc.array(fc.tuple(fc.nat(99), number), { minLength: 1, maxLength: 4 });
   let opened = 0;
   await fc.assert(
     fc.asyncProperty(content, damage, fc.boolean(), async (content, damages, isCut) => {
