@@ -12,7 +12,7 @@ import type {
   RequestCounts,
   RouteCounts,
   UnansweredRequest,
-} from "./load.js";
+} from "./load-limits.js";
 import type { Body, HeaderContext, RouteRequest } from "./reply.js";
 import { type RequestLogs, requestFields } from "./request-log.js";
 import type { Route } from "./router.js";

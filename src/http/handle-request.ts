@@ -8,7 +8,7 @@ import { sendError } from "./error-reply.js";
 import { Exchange, type ExchangeContext, withVary, writeHead } from "./exchange.js";
 import { ALLOWED_METHODS, createCors, type HeaderLines, isHeaderValue } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
-import type { RouteCounts } from "./load.js";
+import type { RouteCounts } from "./load-limits.js";
 import type { DocumentReply, Reply } from "./reply.js";
 import { negotiateDocument, requestedRange, sendBodyReply, sendRepresentation } from "./representation.js";
 import { createRouter, type Route, type RouteMatch, type Router } from "./router.js";

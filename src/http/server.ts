@@ -17,7 +17,7 @@ import {
   type Load,
   type LoadLimits,
   type LoadStats,
-} from "./load.js";
+} from "./load-limits.js";
 import { createRequestLogs } from "./request-log.js";
 import { createBodySender, type SenderStats } from "./stream-body.js";
 

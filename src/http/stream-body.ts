@@ -1,7 +1,7 @@
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import type { HttpResponse } from "./listening/listener.js";
-import type { BodyTaker, Load } from "./load.js";
+import type { BodyTaker, Load } from "./load-limits.js";
 import type { Body } from "./reply.js";
 import { type NamedRequest, requestFields } from "./request-log.js";
 

@@ -2,7 +2,7 @@ import type { ChunkCacheStats } from "../cache/chunk-cache.js";
 import type { ChunkServiceStats } from "../chunk/chunk-service.js";
 import type { LimitsConfig } from "../config/config.js";
 import type { ProviderStats } from "../dataset/providers/provider-handle.js";
-import { METHOD_LABELS, type RouteCounts } from "../http/load.js";
+import { METHOD_LABELS, type RouteCounts } from "../http/load-limits.js";
 import type { HttpServer } from "../http/server.js";
 import { logStats } from "../observe/log.js";
 import { counter, gauge, histogram, type MetricFamily } from "../observe/metrics.js";

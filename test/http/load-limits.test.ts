@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
-import { type BodyTaker, createLoad } from "../../src/http/load.js";
+import { type BodyTaker, createLoad } from "../../src/http/load-limits.js";
 import { jsonOf, openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
 import { bodyOf, bodyReplyOf, routeOf, serveRoutes } from "../support/servers/serve-routes.js";
 
