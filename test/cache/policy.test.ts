@@ -100,17 +100,3 @@ t.test(
     t.equal(policy.admits(cacheKeyOf("b"), "read", false), true);
   },
 );
-
-t.test(
-  "a full cache of often requested chunks admits a chunk only once it is requested often, too",
-  async (t) => {
-    const memory = createMemoryIndex(1);
-    const policy = createCachePolicy(memory.index, 1024);
-    for (let i = 0; i < 50; i++) memory.set({ key: cacheKeyOf(`${i}`).bytes, score: 3, byteLength: 1 });
-    const key = cacheKeyOf("new");
-    t.equal(policy.admits(key, "encode", true), false);
-    let asked = 1;
-    while (!policy.admits(key, "encode", true)) asked++;
-    t.ok(asked > 4 && asked < 16, `after ${asked} requests`);
-  },
-);

@@ -50,13 +50,6 @@ function open(
   return { opening, lines, scheduler };
 }
 
-t.test("ids come in the order configured, and an unknown one is not found", async (t) => {
-  const registry = await open({ b: oneArray("x"), a: oneArray("y") }).opening;
-  t.same(registry.ids(), ["b", "a"]);
-  t.same([...registry.get("a").arrays.keys()], ["y"]);
-  t.throws(() => registry.get("c"), { code: "not-found", message: "Dataset 'c' not found" });
-});
-
 t.test("a dataset that cannot be opened is an error by name, and closes what was open", async (t) => {
   const good = oneArray("x");
   await t.rejects(open({ good, bad: unreadable("no such store") }).opening, {

@@ -23,6 +23,7 @@ import {
   createExploreClient,
   openExplore,
   openRequest,
+  openStore,
 } from "../support/explore/explore-client.js";
 import { startStore } from "../support/explore/store-server.js";
 
@@ -35,6 +36,15 @@ function datasetWith(...arrays: readonly MemoryArray[]) {
     "d",
     createMemorySource({ location: "d", groups: [{ path: "/", attrs: { title: "x" }, arrays }] }),
   );
+}
+
+/** An array of one dimension, which has its name. */
+function coordinate(
+  name: string,
+  data: MemoryArray["data"] & { readonly length: number },
+  more: Partial<MemoryArray>,
+): MemoryArray {
+  return { name, data, shape: [data.length], dims: [name], ...more };
 }
 
 /** An array of one value. */
@@ -51,35 +61,13 @@ t.test("axes: dates of any calendar, datetimes, texts, bounds, packed numbers", 
       datasets: [
         datasetWith(
           { name: "v", data: new Float32Array(24), shape: lengths, dims },
-          {
-            name: "time",
-            data: Float64Array.of(0, 1416.5, Number.NaN),
-            shape: [3],
-            dims: ["time"],
-            attrs: TIME,
-          },
-          {
-            name: "day",
-            data: BigInt64Array.of(1_357_000_000_123_456_789n, -(2n ** 63n)),
-            dtype: "<M8[ns]",
-            shape: [2],
-            dims: ["day"],
-          },
-          {
-            name: "name",
-            data: Uint32Array.of(97, 0, 0x1f30d, 98),
-            dtype: "<U2",
-            shape: [2],
-            dims: ["name"],
-          },
-          {
-            name: "lat",
-            data: Int16Array.of(0, 100),
-            shape: [2],
-            dims: ["lat"],
+          coordinate("time", Float64Array.of(0, 1416.5, Number.NaN), { attrs: TIME }),
+          coordinate("day", BigInt64Array.of(1_357_000_000_123_456_789n, -(2n ** 63n)), { dtype: "<M8[ns]" }),
+          coordinate("name", Uint32Array.of(97, 0, 0x1f30d, 98), { dtype: "<U2", shape: [2] }),
+          coordinate("lat", Int16Array.of(0, 100), {
             fillValue: 0,
             attrs: { scale_factor: 0.5, units: "degrees_north", bounds: "lat_bnds" },
-          },
+          }),
           { name: "lat_bnds", data: Float32Array.of(-1, 20, 20, 60), shape: [2, 2], dims: ["lat", "nv"] },
         ),
       ],
@@ -214,11 +202,7 @@ t.test("a range is found without the chunks that cannot be read, unless none can
   const store = await startStore(t, {
     v: { dtype: "<f4", shape: [4, 2], chunks: [1, 2], dims: ["y", "x"], values },
   });
-  const client = createExploreClient();
-  await client.ask(
-    { kind: "open", store: store.url, overviews: undefined, group: "", token: undefined },
-    "opened",
-  );
+  const { client } = await openStore(store);
   const selection = { variable: "v", at: [0, 0] };
   const request = { kind: "range", selection, axes: { x: 1, y: 0 }, percentiles: [0, 100] } as const;
   store.answer(/v\//, 500, "{}");
@@ -244,11 +228,7 @@ t.test("series come in parts, are asked about if they are many, and can be cance
     absent: ["7.0.0"],
   };
   const store = await startStore(t, { v });
-  const client = createExploreClient();
-  await client.ask(
-    { kind: "open", store: store.url, overviews: undefined, group: "", token: undefined },
-    "opened",
-  );
+  const { client } = await openStore(store);
   const request = { kind: "series" as const, selection: { variable: "v", at: [0, 1, 1] }, along: 0 };
   t.match(await client.ask({ ...request, isConfirmed: false }, "too-much"), { chunks: 100, bytes: 2400 });
   store.hold(/v\/(?:5|9)\d\./);
@@ -272,11 +252,7 @@ t.test("series come in parts, are asked about if they are many, and can be cance
   const across = await client.ask({ ...request, along: 2, isConfirmed: false }, "series");
   t.same([...across.values], [3, 4, 5]);
   store.answer(/v\/3\./, 503, '{"detail":"Too many requests at once; try again later"}');
-  const fresh = createExploreClient();
-  await fresh.ask(
-    { kind: "open", store: store.url, overviews: undefined, group: "", token: undefined },
-    "opened",
-  );
+  const { client: fresh } = await openStore(store);
   const id = fresh.send({ ...request, isConfirmed: true });
   const failed = await fresh.waitFor((answer) => answer.id === id && answer.kind === "failed");
   t.match(failed, { sentence: /503, "Too many requests/, mayRetry: true });
@@ -322,19 +298,18 @@ t.test("a damaged chunk of a real server is a failure with the id that its log h
 t.test("groups and damaged metadata", async (t) => {
   const array = { dtype: "<f4", shape: [2], chunks: [2], dims: ["x"], values: [1, 2] };
   const store = await startStore(t, { "a/x": array, "a/b/v": array });
-  const client = createExploreClient();
-  const open = { kind: "open" as const, overviews: undefined, group: "", token: undefined };
-  const opened = await client.ask({ ...open, store: store.url }, "opened");
+  const { client, opened } = await openStore(store);
+  const open = { kind: "open", store: store.url, overviews: undefined, group: "", token: undefined } as const;
   const inner = opened.dataset.variables.find(({ path }) => path === "a/b/v");
   t.equal(inner?.axes[0]?.coordinate, "a/x", "coordinates of groups above are inherited");
   store.answer(/\.zmetadata/, 200, "{");
-  t.match(await client.ask({ ...open, store: store.url }, "failed"), { sentence: /^Something went wrong: / });
+  t.match(await client.ask(open, "failed"), { sentence: /^Something went wrong: / });
   store.answer(/\.zmetadata/, 404, "");
-  t.match(await client.ask({ ...open, store: store.url }, "failed"), {
+  t.match(await client.ask(open, "failed"), {
     sentence: "This dataset does not exist any more.",
   });
   store.answer(/\.zmetadata/, 401, '{"detail":"Unauthorized"}');
-  t.match(await client.ask({ ...open, store: store.url }, "failed"), {
+  t.match(await client.ask(open, "failed"), {
     sentence: /the server asks for a token\.$/,
   });
 });

@@ -73,34 +73,20 @@ const FOUND: RangeAnswer = {
   missing: 0,
 };
 
-t.test("the range is by hand, else as it was found, else not known", async (t) => {
+t.test("the range is by hand, else as it was found, symmetric or logarithmic", async (t) => {
   t.equal(shownRangeOf(colour, undefined), undefined);
-  t.strictSame(shownRangeOf(colour, FOUND), { low: -20, high: 40, isLog: false });
-  t.strictSame(shownRangeOf({ ...colour, range: { low: 1, high: 2 } }, undefined), {
-    low: 1,
-    high: 2,
-    isLog: false,
-  });
-  t.strictSame(
-    shownRangeOf(colour, { ...FOUND, range: undefined }),
-    { low: 0, high: 1, isLog: false },
-    "all missing",
-  );
-});
-
-t.test("it may be symmetric or logarithmic", async (t) => {
-  t.strictSame(shownRangeOf({ ...colour, isSymmetric: true }, FOUND), { low: -40, high: 40, isLog: false });
-  t.strictSame(shownRangeOf({ ...colour, isLog: true }, FOUND), { low: 0.04, high: 40, isLog: true });
-  t.strictSame(shownRangeOf({ ...colour, isLog: true, range: { low: 1, high: 9 } }, FOUND), {
-    low: 1,
-    high: 9,
-    isLog: true,
-  });
-  t.strictSame(shownRangeOf({ ...colour, isLog: true, range: { low: -2, high: -1 } }, FOUND), {
-    low: 0.001,
-    high: 1,
-    isLog: true,
-  });
+  const log = { isLog: true };
+  for (const [chosen, found, low, high] of [
+    [{}, FOUND, -20, 40],
+    [{ range: { low: 1, high: 2 } }, undefined, 1, 2],
+    // All are missing.
+    [{}, { ...FOUND, range: undefined }, 0, 1],
+    [{ isSymmetric: true }, FOUND, -40, 40],
+    [log, FOUND, 0.04, 40],
+    [{ ...log, range: { low: 1, high: 9 } }, FOUND, 1, 9],
+    [{ ...log, range: { low: -2, high: -1 } }, FOUND, 0.001, 1],
+  ] as const)
+    t.strictSame(shownRangeOf({ ...colour, ...chosen }, found), { low, high, isLog: "isLog" in chosen });
 });
 
 t.test("a symmetric range has a diverging scale unless another is chosen", async (t) => {

@@ -3,7 +3,7 @@ import t from "tap";
 import { type Axis, cellAxis, createAxis, dataExtent } from "../../src/explore/axis.js";
 import { LAST, MISSING, type ShowRequest, UNREAD } from "../../src/explore/protocol.js";
 import { middleCells, runsByChunk, screenTable } from "../../src/explore/worker/picture/paint-loops.js";
-import { type Answer, createExploreClient, type ExploreClient } from "../support/explore/explore-client.js";
+import { type Answer, createExploreClient, openStore } from "../support/explore/explore-client.js";
 import { type ServedArray, type StoreServer, startStore } from "../support/explore/store-server.js";
 import { axisValues } from "../support/explore/stub-worker.js";
 
@@ -124,10 +124,9 @@ t.test("longitudes from 0 to 360 are drawn about Greenwich, latitudes north up",
   t.match(frame, { done: 4, total: 4, cells: 24, missing: 0, level: 0 });
 });
 
-t.test("missing is what the packing says; a fill value of zero is one, and absent chunks are", async (t) => {
+t.test("missing is what the packing says", async (t) => {
   const arrays = {
     ...ARRAYS,
-    zero: { ...PLAIN, fill: 0 },
     packed: { ...PLAIN, fill: 23, attrs: { scale_factor: 0.5, add_offset: 10, valid_range: [1, 22] } },
     unsigned: {
       ...PLAIN,
@@ -135,14 +134,8 @@ t.test("missing is what the packing says; a fill value of zero is one, and absen
       values: range(24).map((value) => value + 120),
       attrs: { _Unsigned: "true", _FillValue: -113 },
     },
-    sparse: { ...PLAIN, absent: ["0.0"] },
   };
   const { client } = await open(t, arrays);
-  const zero = await client.ask(cells("zero"), "frame");
-  t.same(
-    [zero.missing, zero.pixels[0], zero.pixels.filter((byte) => byte === MISSING).length],
-    [1, MISSING, 1],
-  );
   const packed = await client.ask(
     { ...cells("packed"), range: { low: 10, high: 22, isLog: false } },
     "frame",
@@ -155,9 +148,6 @@ t.test("missing is what the packing says; a fill value of zero is one, and absen
   );
   t.same([...unsigned.pixels.slice(0, 3)], [122, 123, 124], "beyond 127");
   t.same([unsigned.missing, unsigned.pixels[23]], [1, MISSING], "143 is -113");
-  const sparse = await client.ask(cells("sparse"), "frame");
-  t.equal(sparse.missing, 6);
-  t.same([...sparse.pixels.slice(0, 4)], [MISSING, MISSING, MISSING, byteOf(3)]);
 });
 
 t.test("pixels over many cells are their mean, but not of categories, or in motion", async (t) => {
@@ -236,26 +226,6 @@ t.test("a cancelled picture is no longer read, nor answered", async (t) => {
   store.hold(undefined);
   await client.ask(cells("v"), "frame");
   t.notOk(client.answers.some((answer) => answer.id === id));
-});
-
-t.test("a failed chunk is a sentence with the id of the request, and is not drawn as missing", async (t) => {
-  const { client, store } = await open(t, ARRAYS);
-  store.answer(/v\/0\.1/, 500, '{"detail":"The stored data is corrupt","id":"7f3a"}', {
-    "x-request-id": "7f3a",
-  });
-  const id = client.send(cells("v"));
-  const failed = await client.waitFor((answer) => answer.id === id && answer.kind === "failed");
-  t.match(failed, {
-    sentence:
-      'Chunk 0.1 of v could not be read: the server answers 500, "The stored data is corrupt" (request 7f3a).',
-    requestId: "7f3a",
-    mayRetry: true,
-  });
-  const frames = client.answers.filter((answer) => answer.id === id && answer.kind === "frame");
-  const frame = frames.at(-1) as Answer<"frame">;
-  t.match(frame, { done: 3, total: 4, missing: 0 });
-  t.equal(frame.pixels[3], UNREAD);
-  t.equal(frame.pixels[0], byteOf(0));
 });
 
 t.test("absent, gone and offline are told apart", async (t) => {
@@ -392,12 +362,7 @@ async function open(
   maxBytes?: number,
 ) {
   const store: StoreServer = await startStore(t, arrays);
-  const client: ExploreClient = createExploreClient(maxBytes);
-  const opened = await client.ask(
-    { kind: "open", store: store.url, overviews: undefined, group: "", token: undefined },
-    "opened",
-  );
-  return { client, store, opened };
+  return { store, ...(await openStore(store, maxBytes)) };
 }
 
 const RANGE = { low: 0, high: 23, isLog: false };

@@ -132,31 +132,6 @@ t.test("moving in time reads nothing again; another axis does, and ends the one 
   t.match(worker.of("cancel"), [{ request: worker.of("series")[0]?.id }]);
 });
 
-t.test("what is much is read if that is wanted, and can be stopped", async (t) => {
-  const { worker, plot } = await open("v=t2m&p=80,44");
-  worker.answer(worker.of("series")[0]!.id, { kind: "too-much", chunks: 2920, bytes: 1.1e9 });
-  t.match(plot.series.value, { tooMuch: { chunks: 2920 }, isReading: false, values: undefined });
-  plot.confirm();
-  const confirmed = worker.of("series")[1]!;
-  t.ok(confirmed.isConfirmed);
-  worker.answer(confirmed.id, { kind: "series", values: new Float64Array(8), done: 3, total: 8 });
-  plot.cancel();
-  t.match(plot.series.value, { done: 3, total: 8, isReading: false });
-  t.match(worker.of("cancel"), [{ request: confirmed.id }]);
-});
-
-t.test("a failure is told, and what was read before stays", async (t) => {
-  const { worker, plot } = await open("v=t2m&p=80,44");
-  const { id } = worker.of("series")[0]!;
-  worker.answer(id, { kind: "series", values: new Float64Array(8), done: 2, total: 8 });
-  worker.answer(id, { kind: "failed", sentence: "Damaged.", requestId: "7f", mayRetry: true });
-  t.match(plot.series.value, {
-    done: 2,
-    failure: { sentence: "Damaged.", requestId: "7f" },
-    isReading: false,
-  });
-});
-
 t.test("a histogram is of what is visible", async (t) => {
   const { worker, model, plot } = await open("v=t2m&p=80,44&plot=histogram");
   t.equal(worker.of("series").length, 0);

@@ -2,7 +2,7 @@ import t from "tap";
 import { createRandom } from "../../bench/random.js";
 import { ABOVE, BELOW, MISSING } from "../../src/explore/protocol.js";
 import { effort } from "../support/effort.js";
-import { createExploreClient } from "../support/explore/explore-client.js";
+import { openStore } from "../support/explore/explore-client.js";
 import { type ServedArray, startStore } from "../support/explore/store-server.js";
 
 const CASES = effort(300);
@@ -28,11 +28,7 @@ t.test("pictures of arrays of any shape, order and grid are what a look at each 
     };
   }
   const store = await startStore(t, arrays);
-  const client = createExploreClient(4096);
-  await client.ask(
-    { kind: "open", store: store.url, overviews: undefined, group: "", token: undefined },
-    "opened",
-  );
+  const { client } = await openStore(store, 4096);
   const wrong: string[] = [];
   for (const [variable, array] of Object.entries(arrays)) {
     const { shape, attrs = {} } = array;

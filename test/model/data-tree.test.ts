@@ -71,42 +71,29 @@ t.test("variables that disagree about a dimension are told", async (t) => {
   t.same(runNow(dimensionConflicts(content)), ["group '/': dimension 'x' has length 3 in 'a' and 4 in 'b'"]);
 });
 
-t.test("the parent of a first-level group is the root", async (t) => {
-  t.equal(parentPath("/a"), "/");
-  t.equal(parentPath("/a/b"), "/a");
-});
-
 const array = (name: string, shape: number[], dimNames: (string | null)[] | null = null) => ({
   name,
   shape,
   dimNames,
 });
 
-t.test("names of the source are kept", async (t) => {
-  t.same(nameDimensions([array("t", [3, 4], ["y", "x"])]), [["y", "x"]]);
-});
-
-t.test("an unnamed axis is called after its length", async (t) => {
-  t.same(nameDimensions([array("a", [3, 4]), array("b", [4])]), [["dim_3", "dim_4"], ["dim_4"]]);
-});
-
-t.test("two axes of one length in one array are told apart", async (t) => {
-  t.same(nameDimensions([array("a", [3, 3, 3])]), [["dim_3", "dim_3_1", "dim_3_2"]]);
-});
-
-t.test("only the axis without a name gets one", async (t) => {
-  t.same(nameDimensions([array("a", [3, 4], ["y", null])]), [["y", "dim_4"]]);
-});
-
-t.test("a name that a variable has, or a dimension of another length, is passed over", async (t) => {
-  t.same(nameDimensions([array("dim_4", [2, 4]), array("b", [9], ["dim_2"])]), [
-    ["dim_2_1", "dim_4_1"],
-    ["dim_2"],
-  ]);
-});
-
-t.test("a scalar has no dimensions", async (t) => {
-  t.same(nameDimensions([array("a", [])]), [[]]);
+t.test("names of the source are kept, and unnamed axes are called after their lengths", async (t) => {
+  const cases = [
+    [[array("t", [3, 4], ["y", "x"])], "y x"],
+    [[array("a", [3, 4]), array("b", [4])], "dim_3 dim_4, dim_4"],
+    [[array("a", [3, 3, 3])], "dim_3 dim_3_1 dim_3_2"],
+    [[array("a", [3, 4], ["y", null])], "y dim_4"],
+    // A name that a variable has, or a dimension of another length, is passed over.
+    [[array("dim_4", [2, 4]), array("b", [9], ["dim_2"])], "dim_2_1 dim_4_1, dim_2"],
+    [[array("a", [])], ""],
+  ] as const;
+  for (const [arrays, names] of cases)
+    t.equal(
+      nameDimensions(arrays)
+        .map((dims) => dims.join(" "))
+        .join(", "),
+      names,
+    );
 });
 
 t.test("no two unnamed variables ever disagree about a length, and no array has a name twice", async () => {
@@ -129,22 +116,9 @@ t.test("no two unnamed variables ever disagree about a length, and no array has 
   );
 });
 
-t.test("slashes that say nothing do not count", async (t) => {
-  for (const [path, normal] of [
-    ["a/b", "a/b"],
-    ["/a/b", "a/b"],
-    ["a/b/", "a/b"],
-    ["//a///b//", "a/b"],
-    ["a", "a"],
-    ["/", ""],
-    ["", ""],
-  ] as const) {
-    t.equal(normalNodePath(path), normal, JSON.stringify(path));
-  }
-});
-
-t.test("a node's name is its last segment", async (t) => {
-  t.equal(nodeName("/a/b"), "b");
-  t.equal(nodeName("a"), "a");
-  t.equal(nodeName("/"), "");
+t.test("slashes of paths that say nothing do not count", async (t) => {
+  const paths = ["a/b", "/a/b", "a/b/", "//a///b//", "a", "/", ""];
+  t.same(paths.map(normalNodePath), ["a/b", "a/b", "a/b", "a/b", "a", "", ""]);
+  t.same(["/a/b", "a", "/"].map(nodeName), ["b", "a", ""]);
+  t.same(["/a", "/a/b"].map(parentPath), ["/", "/a"]);
 });

@@ -66,19 +66,6 @@ t.test("pages in a browser", { skip: clientMissing("chromium") }, async (t) => {
     });
   }
 
-  await t.test("links lead to pages, behind a path prefix too", async (t) => {
-    const { page } = await open(1200);
-    await page.goto(`${url}/datasets/climate/groups//model%20b/fine`);
-    await page.getByRole("link", { name: "model b" }).click();
-    t.match(await page.title(), "climate /model b");
-    await page.getByRole("link", { name: "coarse" }).click();
-    t.match(await page.title(), "climate /model b/coarse");
-    await page.getByRole("link", { name: "zpublish" }).click();
-    t.equal(page.url(), `${url}/`);
-    await page.getByRole("link", { name: "air" }).first().click();
-    t.equal(page.url(), `${url}/datasets/air/`);
-  });
-
   await t.test("the API can be tried at /docs, behind a path prefix too", async (t) => {
     const { page, problems } = await open(1200);
     await page.goto(`${url}/docs`);

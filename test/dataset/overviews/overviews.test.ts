@@ -66,16 +66,6 @@ t.test(
   },
 );
 
-t.test("arrays that stay the same belong to the dataset, others to the overviews", async (t) => {
-  const dataset = createSnapshot(CONFIG, TREE, "");
-  const overviews = overviewsOf(dataset);
-  for (const path of ["0/plane", "0/secret", "0/g/plane", "0/time", "2/time"]) {
-    t.equal(overviews.arrays.get(path), dataset.arrays.get(path.slice(2)), path);
-    t.equal(overviews.arrays.get(path)?.isOfOverviews, undefined, path);
-  }
-  for (const path of ["1/plane", "2/g/plane"]) t.equal(overviews.arrays.get(path)?.isOfOverviews, true, path);
-});
-
 t.test("a revision tells overviews from others, and from the dataset", async (t) => {
   const revision = (more: Partial<DatasetConfig>) =>
     overviewsOf(createSnapshot({ ...CONFIG, ...more }, TREE, "")).revision;

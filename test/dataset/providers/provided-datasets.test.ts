@@ -182,17 +182,6 @@ t.test("a provider says that its list has changed; several changes make one list
   t.equal(provider.lists, 3, "none after it is closed");
 });
 
-t.test("lists are asked for in every period", async (t) => {
-  const provider = fakeProvider("p", ["a"]);
-  const { registry, scheduler } = await openRegistry([provider]);
-  scheduler.every(0.01);
-  provider.ids = ["b"];
-  await until(() => registry.ids()[0] === "p~b");
-  await registry.close();
-  scheduler.close();
-  t.equal(provider.atOnce, 1);
-});
-
 t.test(
   "a dataset that cannot be opened is an error of its own, listed with its reason, and tried again",
   async (t) => {

@@ -85,3 +85,10 @@ export function openRequest({ url }: RunningServer, id: string, group = ""): Ask
   const store = `${url}/datasets/${id}/zarr/${group === "" ? "" : `${group}/`}`;
   return { kind: "open", store, overviews: undefined, group, token: undefined };
 }
+
+/** Opens a store that stands alone, without overviews. */
+export async function openStore({ url }: { readonly url: string }, maxBytes?: number) {
+  const client = createExploreClient(maxBytes);
+  const request: Asked = { kind: "open", store: url, overviews: undefined, group: "", token: undefined };
+  return { client, opened: await client.ask(request, "opened") };
+}
