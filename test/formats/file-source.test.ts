@@ -10,6 +10,13 @@ import { makeDirectory, makeOld } from "../support/write-store.js";
 
 const TWENTY = Uint8Array.from({ length: 20 }, (_, item) => 100 + item);
 
+/** Offsets and lengths of the pieces of one chunk. */
+const PIECES = [
+  [2, 1],
+  [0, 2],
+];
+const MADE = [PIECES];
+
 /** An array of each kind of table. */
 const ARRAYS = [
   plainArray({
@@ -54,20 +61,7 @@ const ARRAYS = [
     chunks: { kind: "inline", bytes: Uint8Array.of(7, 8, 9) },
   }),
   plainArray({ name: "never", shape: [3], chunkShape: [3], chunks: { kind: "inline", bytes: null } }),
-  plainArray({
-    name: "made",
-    shape: [6],
-    chunkShape: [3],
-    chunks: {
-      kind: "made",
-      recipe: [
-        [
-          [2, 1],
-          [0, 2],
-        ],
-      ],
-    },
-  }),
+  plainArray({ name: "made", shape: [6], chunkShape: [3], chunks: { kind: "made", recipe: MADE } }),
 ];
 
 async function writePlain(t: Parameters<typeof makeDirectory>[0], data = TWENTY) {
@@ -169,29 +163,18 @@ t.test("a file that is replaced is never read with the index of the one before",
   t.equal(await source.fingerprint(), before.fingerprint);
   await writeFile(path, plainFile({ arrays: ARRAYS, data: TWENTY.map((item) => item + 100) }));
   const reader = readersOf(before);
+  const changed = { code: "source-changed", details: { staleIdentity: before.identity } };
   for (const [name, coords] of [
     ["listed", [0, 0]],
     ["listed", [0, 1]],
     ["strided", [2, 0]],
     ["inline", [0]],
-    ["never", [0]],
-  ] as const) {
-    await t.rejects(reader(name).version(coords), {
-      code: "source-changed",
-      details: { staleIdentity: before.identity },
-    });
-  }
-  for (const [name, coords] of [
-    ["listed", [0, 0]],
-    ["listed", [0, 1]],
-    ["strided", [2, 0]],
     ["made", [0]],
     ["never", [0]],
-  ] as const)
-    await t.rejects(reader(name).read(coords), {
-      code: "source-changed",
-      details: { staleIdentity: before.identity },
-    });
+  ] as const) {
+    if (name !== "made") await t.rejects(reader(name).version(coords), changed);
+    if (name !== "inline") await t.rejects(reader(name).read(coords), changed);
+  }
   t.not(await source.fingerprint(), before.fingerprint);
   const after = await source.readTree();
   t.equal(after.fingerprint, await source.fingerprint());
@@ -206,10 +189,8 @@ t.test("a damaged file refuses what was served, and is served again once it is w
   for (const _ of [1, 2]) {
     const { groups, refused, fingerprint } = await source.readTree();
     t.same(groups, [{ path: "/", attrs: { title: "plain" }, arrays: [] }]);
-    t.same(
-      refused.map((refusal) => refusal.path),
-      ["inline", "listed", "made", "never", "sparse", "strided"],
-    );
+    const paths = refused.map((refusal) => refusal.path);
+    t.same(paths, ["inline", "listed", "made", "never", "sparse", "strided"]);
     t.equal(fingerprint, await source.fingerprint());
   }
   await writeFile(path, "another format");
@@ -228,10 +209,8 @@ t.test("a damaged file refuses what was served, and is served again once it is w
 
 t.test("a link that leads to another file is followed", async (t) => {
   const { directory, path } = await writePlain(t);
-  const other = await writePlain(
-    t,
-    TWENTY.map((item) => item - 100),
-  );
+  const fewer = TWENTY.map((item) => item - 100);
+  const other = await writePlain(t, fewer);
   const link = join(directory, "link");
   await symlink(path, link);
   let target = { store: createFileStore(directory), key: "a.plain" };

@@ -138,13 +138,10 @@ export function predict(path: string, datasets: ReadonlyMap<string, ModelDataset
 }
 
 /** Every key of a grid, spelled the one way there is. */
-function keysOf(grid: readonly number[]): string[] {
+export function keysOf(grid: readonly number[]): string[] {
   if (grid.length === 0) return ["0"];
-  return grid.reduce<string[]>(
-    (keys, count) =>
-      keys.flatMap((key) => Array.from({ length: count }, (_, i) => (key === "" ? `${i}` : `${key}.${i}`))),
-    [""],
-  );
+  const rest = grid.length === 1 ? [""] : keysOf(grid.slice(1)).map((key) => `.${key}`);
+  return Array.from({ length: grid[0]! }, (_, i) => rest.map((key) => `${i}${key}`)).flat();
 }
 
 /** How a list of ETags relates to the one that is there. */

@@ -1,20 +1,17 @@
+import { equal, ok } from "node:assert/strict";
 import { join } from "node:path";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import t from "tap";
 import { effort } from "../support/effort.js";
-import {
-  openConnection,
-  type RawAnswer,
-  type RawConnection,
-  requestText,
-} from "../support/servers/raw-request.js";
+import { openConnection, type RawAnswer, requestText } from "../support/servers/raw-request.js";
 import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 import {
   type Asked,
   type AskedTag,
   isRanged,
+  keysOf,
   type ModelDataset,
   predict,
   predictSent,
@@ -71,29 +68,21 @@ async function storeFiles(): Promise<Record<string, object | Uint8Array>> {
     files[`store.zarr/${path}/.zarray`] = { ...zarray, shape, chunks, fill_value: 7 };
     files[`store.zarr/${path}/.zattrs`] = { note: "n".repeat(path === "v" ? 2_000 : 10) };
     const byteLength = chunks.reduce((product, length) => product * length, 1);
-    for (const key of keysIn(grid)) {
+    for (const key of keysOf(grid)) {
       if (!absent.includes(key)) files[`store.zarr/${path}/${key}`] = Buffer.alloc(byteLength, ++number);
     }
   }
   return files;
 }
 
-function keysIn(grid: readonly number[]): string[] {
-  if (grid.length === 0) return ["0"];
-  const rest = grid.length === 1 ? [""] : keysIn(grid.slice(1)).map((key) => `.${key}`);
-  return Array.from({ length: grid[0]! }, (_, i) => rest.map((key) => `${i}${key}`)).flat();
-}
-
 async function ask(path: string, method = "GET", headers: Record<string, string> = {}): Promise<RawAnswer> {
   // An answer that says so ends its connection.
-  if (connection.closed()) connection = await reopen(connection);
+  if (connection.closed()) {
+    connection.socket.destroy();
+    connection = await openConnection(Number(new URL(url).port));
+  }
   connection.send(requestText(path, { method, headers }));
   return connection.answer(method === "HEAD");
-}
-
-async function reopen(old: RawConnection): Promise<RawConnection> {
-  old.socket.destroy();
-  return openConnection(Number(new URL(url).port));
 }
 
 const MACHINE = [directory, process.cwd(), "node_modules", "/.build/", "/dist/", ".js:"];
@@ -101,9 +90,8 @@ const MACHINE = [directory, process.cwd(), "node_modules", "/.build/", "/dist/",
 /** What every answer has to keep to, whatever it is. @throws Error where it does not. */
 function check(answer: RawAnswer, method: string): void {
   const { status, headers, body } = answer;
-  const demand = (isKept: boolean, what: string) => {
-    if (!isKept) throw new Error(`${what}: ${status} ${JSON.stringify(headers)} ${body.subarray(0, 300)}`);
-  };
+  const demand = (isKept: boolean, what: string) =>
+    ok(isKept, `${what}: ${status} ${JSON.stringify(headers)} ${body.subarray(0, 300)}`);
   demand([200, 204, 206, 301, 304, 404, 405, 412, 416, 422].includes(status), "no status of the contract");
   demand(headers["access-control-allow-origin"] === "*", "no CORS");
   demand(headers["cross-origin-resource-policy"] === "cross-origin", "no resource policy");
@@ -173,12 +161,10 @@ const mutation = fc.oneof(
   fc.record({
     kind: fc.constantFrom("insert", "replace"),
     at: fc.nat(9),
-    text: fc.constantFrom(...ODD_SEGMENTS),
-  }),
-  fc.record({
-    kind: fc.constantFrom("insert", "replace"),
-    at: fc.nat(9),
-    text: fc.string({ unit: "grapheme", maxLength: 6 }).map(encodeURIComponent),
+    text: fc.oneof(
+      fc.constantFrom(...ODD_SEGMENTS),
+      fc.string({ unit: "grapheme", maxLength: 6 }).map(encodeURIComponent),
+    ),
   }),
 );
 
@@ -227,14 +213,9 @@ t.test("what any path is answered with follows from the contract", async (t) => 
       const expected = predict(path, datasets);
       const answer = await ask(path);
       check(answer, "GET");
-      if (answer.status !== expected.status)
-        throw new Error(
-          `${path}: expected ${expected.status}, received ${answer.status} ${answer.body.subarray(0, 200)}`,
-        );
-      seen.set(
-        `${expected.status} ${expected.kind}`,
-        (seen.get(`${expected.status} ${expected.kind}`) ?? 0) + 1,
-      );
+      equal(answer.status, expected.status, `${path}: ${answer.status} ${answer.body.subarray(0, 200)}`);
+      const both = `${expected.status} ${expected.kind}`;
+      seen.set(both, (seen.get(both) ?? 0) + 1);
       const { headers, body, status } = answer;
       if (status !== 200) return;
       const type = {
@@ -242,13 +223,11 @@ t.test("what any path is answered with follows from the contract", async (t) => 
         page: "text/html; charset=utf-8",
         chunk: "application/octet-stream",
       };
-      if (expected.kind !== "none" && headers["content-type"] !== type[expected.kind])
-        throw new Error(`${path}: expected ${type[expected.kind]}, received ${headers["content-type"]}`);
+      if (expected.kind !== "none") equal(headers["content-type"], type[expected.kind], path);
       if (expected.kind === "document") strictJson(body);
       if (expected.kind === "page") return;
-      const tag = tags.get(path) ?? (headers.etag as string);
-      if (tag !== headers.etag) throw new Error(`${path}: expected ETag ${tag}, received ${headers.etag}`);
-      tags.set(path, tag);
+      equal(headers.etag, tags.get(path) ?? headers.etag, path);
+      tags.set(path, headers.etag as string);
     }),
     { seed: SEED, numRuns: PATH_RUNS },
   );
@@ -258,11 +237,9 @@ t.test("what any path is answered with follows from the contract", async (t) => 
 });
 
 /** Of paths that are there, and a few that are not. */
+const found = PREDICTED.filter(({ status }) => status === 200).map(({ path }) => path);
 const servedPath = fc.oneof(
-  {
-    weight: 9,
-    arbitrary: fc.constantFrom(...KNOWN_PATHS.filter((path) => predict(path, datasets).status === 200)),
-  },
+  { weight: 9, arbitrary: fc.constantFrom(...found) },
   { weight: 1, arbitrary: fc.constantFrom(...KNOWN_PATHS) },
 );
 const condition = fc.constantFrom<AskedTag>("same", "weak", "other", "any", "among others");
@@ -348,31 +325,22 @@ t.test("what conditions and ranges make of an answer follows from RFC 9110", asy
       check(answer, asked.method);
       seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1);
       const what = `${asked.method} ${path} ${JSON.stringify(headers)}`;
-      if (!contentOf(whole).equals(plain.body)) throw new Error(`${what}: other content when encoded`);
-      if (kind === "chunk" && whole.headers["content-encoding"] !== undefined)
-        throw new Error(`${what}: a coded chunk`);
+      ok(contentOf(whole).equals(plain.body), `${what}: other content when encoded`);
+      if (kind === "chunk") equal(whole.headers["content-encoding"], undefined, what);
 
       const expected = status === 200 ? predictSent(asked, whole.body.length) : { status };
-      if (answer.status !== expected.status)
-        throw new Error(`${what}: expected ${expected.status}, received ${answer.status}`);
+      equal(answer.status, expected.status, `${what}: ${answer.status}`);
       if (answer.status === 206 && "first" in expected) {
         const { first, last } = expected;
-        const range = `bytes ${first}-${last}/${plain.body.length}`;
-        if (answer.headers["content-range"] !== range)
-          throw new Error(`${what}: expected ${range}, received ${answer.headers["content-range"]}`);
-        if (!answer.body.equals(plain.body.subarray(first, last + 1)))
-          throw new Error(`${what}: other bytes`);
+        equal(answer.headers["content-range"], `bytes ${first}-${last}/${plain.body.length}`, what);
+        ok(answer.body.equals(plain.body.subarray(first, last + 1)), `${what}: other bytes`);
       } else if (answer.status === 416) {
-        if (answer.headers["content-range"] !== `bytes */${plain.body.length}`)
-          throw new Error(`${what}: no length`);
+        equal(answer.headers["content-range"], `bytes */${plain.body.length}`, what);
       } else if (answer.status === 200) {
-        if (asked.method === "GET" && !answer.body.equals(whole.body))
-          throw new Error(`${what}: other bytes`);
-        if (lasting(answer.headers) !== lasting(whole.headers))
-          throw new Error(`${what}: expected ${lasting(whole.headers)}, received ${lasting(answer.headers)}`);
+        ok(asked.method !== "GET" || answer.body.equals(whole.body), `${what}: other bytes`);
+        equal(lasting(answer.headers), lasting(whole.headers));
       }
-      if ([206, 304].includes(answer.status) && answer.headers.etag !== tag)
-        throw new Error(`${what}: another ETag`);
+      if ([206, 304].includes(answer.status)) equal(answer.headers.etag, tag, what);
     }),
     { seed: SEED, numRuns: HEADER_RUNS },
   );
@@ -389,18 +357,13 @@ t.test(
         const answer = await ask(path, method);
         check(answer, method);
         const wanted = method === "OPTIONS" ? 204 : method === "HEAD" ? predict(path, datasets).status : 405;
-        if (answer.status !== wanted)
-          throw new Error(`${method} ${path}: expected ${wanted}, received ${answer.status}`);
-        if (method !== "HEAD") return;
-        const get = await ask(path);
-        if (lasting(answer.headers) !== lasting(get.headers))
-          throw new Error(`${path}: GET ${lasting(get.headers)}, HEAD ${lasting(answer.headers)}`);
+        equal(answer.status, wanted, `${method} ${path}: ${answer.status}`);
+        if (method === "HEAD") equal(lasting(answer.headers), lasting((await ask(path)).headers));
       }),
       { seed: SEED, numRuns: effort(800) },
     );
-    t.same(
-      lines.filter(({ level }) => level >= 50),
-      [],
+    t.notOk(
+      lines.find(({ level }) => level >= 50),
       "and nothing of all this was a failure",
     );
   },

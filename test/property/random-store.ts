@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
+import { createRandom } from "../../bench/random.js";
 import { type ChainSpec, chainMembers, encodeChain } from "./reference-codecs.js";
 
 /** A type to try: how `.zarray` says it, and one fill value of it. */
@@ -93,10 +94,10 @@ export async function writeStore(location: string, spec: ArraySpec): Promise<Uin
   await writeFile(join(location, "a", ".zarray"), document);
 
   const values = new Uint8Array(count(shape) * type.itemSize);
-  const random = generator(spec.seed);
-  for (let i = 0; i < values.length; i++) values[i] = random() % 5;
+  const random = createRandom(spec.seed);
+  for (let i = 0; i < values.length; i++) values[i] = random() * 5;
   for (const coords of gridOf(shape, chunkShape)) {
-    if (random() % 100 < spec.missingPercent) {
+    if (random() * 100 < spec.missingPercent) {
       forEachItem(spec, coords, (inArray) => values.set(fillOf(spec), inArray * type.itemSize));
       continue;
     }
@@ -162,13 +163,4 @@ export function gridOf(shape: readonly number[], chunkShape: readonly number[]):
 
 export function count(shape: readonly number[]): number {
   return shape.reduce((product, length) => product * length, 1);
-}
-
-/** Knuth's linear congruential generator: the same values for the same seed. */
-function generator(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state >>> 8;
-  };
 }

@@ -336,31 +336,10 @@ async function checkUrl(sample: Case, seconds: number): Promise<void> {
   deepStrictEqual(url.href.split("?")[0], urlOf(sample).href.split("?")[0]);
 }
 
-const KEYS = [
-  "",
-  "a",
-  "a+b",
-  "a b",
-  "é",
-  "e\u0301",
-  "a#b",
-  "a?b=c&d",
-  "~a-b_c.d",
-  "a%2Bb",
-  "a%",
-  "a//b",
-  "a/",
-  "!'()*",
-  '$&,;=:@[]{}|\\^`"<>',
-  "日本/🌍",
-  "...",
-  "..a",
-  "\t\u0001\u007f",
-];
+const text = fc.string({ unit: "grapheme", maxLength: 20 });
+const key = text.filter((key) => !key.split("/").some((segment) => segment === "." || segment === ".."));
 
 t.test("signs whatever there may be as smithy does", async (t) => {
-  const text = fc.string({ unit: "grapheme", maxLength: 20 });
-  const key = text.filter((key) => !key.split("/").some((segment) => segment === "." || segment === ".."));
   const samples = fc.record({
     method: fc.constantFrom("GET" as const, "HEAD" as const),
     host: fc.constantFrom("b.s3.amazonaws.com", "localhost:9000", "[::1]:80"),
@@ -395,14 +374,13 @@ t.test("signs whatever there may be as smithy does", async (t) => {
 t.test("encodes all but unreserved characters, and URLs do not change that", async (t) => {
   t.equal(encodeKey("a+b c/é#?~%.txt"), "a%2Bb%20c/%C3%A9%23%3F~%25.txt");
   t.equal(encodeKey("!'()*$&,;=:@"), "%21%27%28%29%2A%24%26%2C%3B%3D%3A%40");
-  for (const key of KEYS) {
-    t.equal(new URL(`http://h/b/${encodeKey(key)}`).pathname, `/b/${encodeKey(key)}`);
-    t.equal(decodeURIComponent(encodeKey(key)), key);
-  }
-});
-
-t.test("refuses keys that URLs resolve or cannot express", async (t) => {
-  for (const key of ["..", "a/../b", "./a", "a/.", "a\ud800"]) {
-    t.throws(() => encodeKey(key), { code: "unsupported", message: JSON.stringify(key) });
-  }
+  fc.assert(
+    fc.property(fc.oneof(key, fc.constantFrom("a%", "a//b", "a/", "...", "\t\u0001\u007f")), (key) => {
+      const encoded = encodeKey(key);
+      return (
+        new URL(`http://h/b/${encoded}`).pathname === `/b/${encoded}` && decodeURIComponent(encoded) === key
+      );
+    }),
+    { numRuns: effort(1000) },
+  );
 });

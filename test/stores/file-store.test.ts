@@ -57,32 +57,15 @@ t.test("tells what is absent from what cannot be read", async (t) => {
     t.equal(await store.stat(key), undefined, key);
     t.equal(await store.readIfChanged(key, { token: "0" }), undefined, key);
   }
-  for (const key of [
-    "",
-    "..",
-    "../x",
-    "a/../b",
-    "a//b",
-    "./a",
-    "a/",
-    "out",
-    "folder/secret",
-    "broken",
-    "a",
-    "a\0",
-  ]) {
+  const odd = ["", "..", "../x", "a/../b", "a//b", "./a", "a/", "a", "a\0"];
+  for (const key of [...odd, "out", "folder/secret", "broken"]) {
     await t.rejects(store.read(key), code("source-unreadable"), JSON.stringify(key));
     await t.rejects(store.stat(key), code("source-unreadable"), JSON.stringify(key));
   }
   t.equal(await textOf(store, "inside/b"), "1");
   const { objects, prefixes } = await store.list!("");
-  t.same(
-    [[...objects].sort(), [...prefixes].sort()],
-    [
-      ["broken", "folder", "out"],
-      ["a", "inside"],
-    ],
-  );
+  t.same([...objects].sort(), ["broken", "folder", "out"]);
+  t.same([...prefixes].sort(), ["a", "inside"]);
   t.same(await store.list!("a/"), { objects: ["b"], prefixes: [] });
   t.same(await store.list!("none/"), { objects: [], prefixes: [] });
   await t.rejects(store.list!("folder/"), code("source-unreadable"));

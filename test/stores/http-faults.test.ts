@@ -12,6 +12,12 @@ const TEXT = "0123456789";
 const LIMIT_MS = 400;
 setSourceTimeout(LIMIT_MS);
 
+/** Sets the time limit of one test. */
+function setLimit(t: Test, ms: number): void {
+  setSourceTimeout(ms);
+  t.teardown(() => setSourceTimeout(LIMIT_MS));
+}
+
 /** Ways to ask for an object, each with one of its own, and the right answer. */
 const WAYS = {
   whole: { options: {}, right: TEXT },
@@ -26,14 +32,10 @@ type Way = keyof typeof WAYS;
 type Outcome = "right" | "refused" | "refused again";
 type Expected = Readonly<Record<Way, Outcome>>;
 
-const RIGHT: Expected = { whole: "right", range: "right", suffix: "right", stat: "right" };
-const REFUSED: Expected = { whole: "refused", range: "refused", suffix: "refused", stat: "refused" };
-const RETRIED: Expected = {
-  whole: "refused again",
-  range: "refused again",
-  suffix: "refused again",
-  stat: "refused again",
-};
+const all = (one: Outcome): Expected => ({ whole: one, range: one, suffix: one, stat: one });
+const RIGHT = all("right");
+const REFUSED = all("refused");
+const RETRIED = all("refused again");
 const PARTS_REFUSED: Expected = { ...RIGHT, range: "refused", suffix: "refused" };
 
 const FAULTS: readonly (readonly [Fault, Expected])[] = [
@@ -42,7 +44,7 @@ const FAULTS: readonly (readonly [Fault, Expected])[] = [
   [{ disconnect: true }, RETRIED],
   [{ cutAfter: 2 }, { ...RETRIED, stat: "right" }],
   [
-    { cutAfter: 0, chunked: true },
+    { chunked: true, cutAfter: 0 },
     { ...RETRIED, stat: "refused" },
   ],
   // A HEAD that says a wrong length cannot be told from one that is right.
@@ -99,8 +101,7 @@ async function outcomeOf(origin: FaultyOrigin, store: ByteStore, way: Way): Prom
 
 t.test("a fault never yields wrong bytes, nor absence, and is retried if that may help", async (t) => {
   // So many at once are slow.
-  setSourceTimeout(5_000);
-  t.teardown(() => setSourceTimeout(LIMIT_MS));
+  setLimit(t, 5_000);
   await Promise.all(
     FAULTS.map(async ([fault, expected]) => {
       const origin = await startOrigin(t);
@@ -164,8 +165,7 @@ t.test(
 t.test("an object is read whole for a part of it, up to 64 MiB, if a server ignores ranges", async (t) => {
   const origin = await startFaultyOrigin(t);
   const store = openByteStore(origin.url, []);
-  setSourceTimeout(10_000);
-  t.teardown(() => setSourceTimeout(LIMIT_MS));
+  setLimit(t, 10_000);
   const longest = 64 * 2 ** 20;
   const bytes = new Uint8Array(longest + 1).fill(1);
   bytes.set(Buffer.from("here"), 40_000_000);
@@ -192,8 +192,7 @@ t.test("an object is read whole for a part of it, up to 64 MiB, if a server igno
 });
 
 t.test("a fault that passes is not noticed", async (t) => {
-  setSourceTimeout(5_000);
-  t.teardown(() => setSourceTimeout(LIMIT_MS));
+  setLimit(t, 5_000);
   const passing: Fault[] = [
     { status: 503, retryAfter: "0" },
     { status: 429 },
@@ -225,8 +224,7 @@ t.test("Retry-After is honoured: no other request comes before", async (t) => {
     times.push(performance.now());
     return times.length === 1 ? { status: 503, retryAfter: "1" } : undefined;
   });
-  setSourceTimeout(5_000);
-  t.teardown(() => setSourceTimeout(LIMIT_MS));
+  setLimit(t, 5_000);
   t.equal(await ask(store, "whole"), TEXT);
   const [first = 0, second = 0] = times;
   t.ok(second - first >= 990, `${second - first} ms between both`);
@@ -249,12 +247,9 @@ t.test("a hang ends within the time limit, and its connection is closed", async 
   ] satisfies Fault[]) {
     const origin = await startOrigin(t);
     origin.setFault(() => fault);
-    const error = { code: "source-unreadable", message: `no answer within ${sourceTimeoutMs() / 1_000} s` };
-    await t.rejects(
-      ask(openByteStore(origin.url, []), "whole"),
-      { code: error.code, message: new RegExp(error.message) },
-      JSON.stringify(fault),
-    );
+    const message = new RegExp(`no answer within ${sourceTimeoutMs() / 1_000} s`);
+    const answer = ask(openByteStore(origin.url, []), "whole");
+    await t.rejects(answer, { code: "source-unreadable", message }, JSON.stringify(fault));
     t.equal(origin.count(), 1);
     await origin.requests[0]?.closed;
   }
@@ -266,11 +261,7 @@ t.test("requests that wait for others which hang fail within the time limit, too
   origin.setFault(() => ({ hang: "before-headers" }));
   const began = performance.now();
   const answers = await Promise.allSettled(Array.from({ length: 100 }, () => store.read("whole")));
-  t.same([...new Set(answers.map(({ status }) => status))], ["rejected"]);
-  t.same(
-    [...new Set(answers.map((answer) => (answer as PromiseRejectedResult).reason.code))],
-    ["source-unreadable"],
-  );
+  t.match(answers, Array(100).fill({ status: "rejected", reason: { code: "source-unreadable" } }));
   // In turns of 32 they would take four times the limit.
   t.ok(performance.now() - began < 3 * LIMIT_MS, `${performance.now() - began} ms`);
   origin.setFault(() => undefined);
@@ -294,8 +285,7 @@ t.test("a reader that goes ends its request, also while it waits or pauses", asy
     { hang: "after-headers" },
     { status: 503, retryAfter: "0" },
   ];
-  setSourceTimeout(60_000);
-  t.teardown(() => setSourceTimeout(LIMIT_MS));
+  setLimit(t, 60_000);
   for (const fault of faults) {
     const origin = await startOrigin(t);
     const store = openByteStore(origin.url, []);
@@ -326,8 +316,7 @@ t.test("a reader that goes ends its request, also while it waits or pauses", asy
 });
 
 t.test("an origin that is gone is a failure", async (t) => {
-  setSourceTimeout(1_500);
-  t.teardown(() => setSourceTimeout(LIMIT_MS));
+  setLimit(t, 1_500);
   const origin = await startOrigin(t);
   const store = openByteStore(origin.url, []);
   await origin.stop();

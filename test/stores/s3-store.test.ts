@@ -98,12 +98,7 @@ t.test("a refusal is an absence if the operator says so, and only that of one ob
   const [origin, store] = await open(t, { mayList: false }, lax);
   t.same(await askAll(store, "none"), ["absent"]);
   t.same(await askAll(store, "a"), ["found"]);
-  for (const code of [
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "RequestTimeTooSkewed",
-    "ExpiredToken",
-  ]) {
+  for (const code of ["InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"]) {
     origin.setFault(() => ({ code }));
     t.same(await askAll(store, "a"), ["source-unreadable"], code);
   }
@@ -145,10 +140,8 @@ t.test("credentials get into no message, and another account's are not taken", a
   const [origin, store] = await open(t, { authorize }, { credentials });
   const error = (await store.read("a").catch((error: unknown) => error)) as ZpublishError;
   t.match(error.message, "403 InvalidAccessKeyId");
-  t.notMatch(
-    JSON.stringify([error.message, error.details, store.location, store.identity]),
-    /s3cr3t|WRONGKEY/,
-  );
+  const { location, identity } = store;
+  t.notMatch(JSON.stringify([error.message, error.details, location, identity]), /s3cr3t|WRONGKEY/);
   t.equal(origin.count(), 1, "it is no failure that passes");
   delete process.env.ZP_TEST_SECRET;
   const [, other] = await open(t, { authorize }, { credentials });
@@ -245,16 +238,8 @@ t.test("takes nothing else for a listing", async (t) => {
 });
 
 t.test("takes no listing that is cut short for a whole one", async (t) => {
-  const whole = parseListing(AWS);
-  const read = Array.from(AWS, (_, end) => {
-    try {
-      return parseListing(AWS.slice(0, end));
-    } catch {
-      return undefined;
-    }
-  });
-  t.ok(whole);
-  t.ok(read.every((listing) => listing === undefined));
+  for (let end = 0; end < AWS.length; end++)
+    t.throws(() => parseListing(AWS.slice(0, end)), unreadable, `${end} characters`);
 });
 
 t.test("reads text that is meant to be slow in time that grows with its length alone", async (t) => {
@@ -273,7 +258,6 @@ t.test("finds the code of an S3 error, and none elsewhere", async (t) => {
   const others = [
     "",
     "<html><Code>NoSuchKey</Code></html>",
-    "<Error/>",
     "<Error><Code>No such\nkey</Code></Error>",
     EMPTY,
   ];

@@ -1,4 +1,6 @@
-import type { Hdf5ChunkedLayout, Hdf5ChunkIndex } from "../../../src/formats/hdf5/hdf5-model.js";
+import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
+import type { Hdf5ChunkedLayout } from "../../../src/formats/hdf5/hdf5-model.js";
+import { memoryBlocks } from "../memory-blocks.js";
 
 /** A dataset of uint32 that h5wasm writes; the value of an item is its number in C order, plus one. */
 export interface WrittenChunks {
@@ -10,14 +12,7 @@ export interface WrittenChunks {
   readonly isDeflated: boolean;
 }
 
-/** Signatures that indexes of chunks begin with, and their kinds. Fields that only the layout message has are not read. */
-const SIGNATURES: readonly (readonly [signature: string, index: Hdf5ChunkIndex])[] = [
-  ["FAHD", { kind: "fixed-array" }],
-  ["EAHD", { kind: "extensible-array" }],
-  ["BTHD", { kind: "b-tree-2" }],
-];
-
-/** Writes a file with one dataset in memory, and finds its index. */
+/** Writes a file with one dataset in memory, and reads its layout. */
 export async function writeWithH5wasm(
   chunks: WrittenChunks,
 ): Promise<{ readonly bytes: Uint8Array; readonly layout: Hdf5ChunkedLayout }> {
@@ -38,31 +33,7 @@ export async function writeWithH5wasm(
   file.close();
   const bytes = new Uint8Array(FS.readFile(path));
   FS.unlink(path);
-  const { address, index } = findIndex(bytes);
-  return {
-    bytes,
-    layout: {
-      kind: "chunked",
-      chunkShape,
-      itemSize: 4,
-      address,
-      baseAddress: 0,
-      index,
-    },
-  };
-}
-
-function findIndex(bytes: Uint8Array): { readonly address: number; readonly index: Hdf5ChunkIndex } {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  for (const [signature, index] of SIGNATURES) {
-    const address = buffer.indexOf(signature);
-    if (address !== -1) return { address, index };
-  }
-  // Of B-tree nodes of chunks, the root has the highest level.
-  let root = { level: -1, address: 0 };
-  for (let at = buffer.indexOf("TREE"); at !== -1; at = buffer.indexOf("TREE", at + 1)) {
-    if (bytes[at + 4] === 1 && bytes[at + 5]! > root.level) root = { level: bytes[at + 5]!, address: at };
-  }
-  if (root.level === -1) throw new Error("expected an index of chunks, received none");
-  return { address: root.address, index: { kind: "b-tree-1" } };
+  const layout = (await readHdf5(memoryBlocks(bytes))).root.datasets.get("data")?.layout;
+  if (layout?.kind !== "chunked") throw new Error(`expected chunks, received ${layout?.kind}`);
+  return { bytes, layout };
 }

@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import t from "tap";
+import { createRandom } from "../../../bench/random.js";
 import { ZpublishError } from "../../../src/errors.js";
-import { checkChecksum, lookup3 } from "../../../src/formats/hdf5/bytes.js";
+import { lookup3 } from "../../../src/formats/hdf5/bytes.js";
 import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import { isHdf5 } from "../../../src/formats/hdf5/objects.js";
 import { effort } from "../../support/effort.js";
@@ -67,7 +68,10 @@ t.test("a file that is cut short is refused as a whole", async (t) => {
 t.test("a file with a changed byte in a structure with checksum is not read past it", async (t) => {
   const bytes = read("small-latest.h5");
   bytes[40] = 0x7f;
-  await t.rejects(readHdf5(memoryBlocks(bytes)), { code: "invalid-metadata", message: /checksum/ });
+  await t.rejects(readHdf5(memoryBlocks(bytes)), {
+    code: "invalid-metadata",
+    message: /expected the checksum 0x[0-9a-f]+, received 0x/,
+  });
 });
 
 t.test("a file that is open for writing is read with a warning", async (t) => {
@@ -80,11 +84,8 @@ t.test("a file that is open for writing is read with a warning", async (t) => {
 });
 
 t.test("damaged files are read or refused, quickly", async (t) => {
-  let seed = 16;
-  const random = (limit: number): number => {
-    seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((seed / 2 ** 32) * limit);
-  };
+  const next = createRandom(16);
+  const random = (limit: number) => Math.floor(next() * limit);
   const files = Object.keys(VIEWS).map(read);
   const repetitions = effort(20_000);
   for (let i = 0; i < repetitions; i++) {
@@ -110,20 +111,3 @@ t.test("damaged files are read or refused, quickly", async (t) => {
 function sortedView(view: Record<string, unknown>): unknown {
   return Object.entries(view).sort(([a], [b]) => (a < b ? -1 : 1));
 }
-
-t.test("lookup3 is that of its author", async (t) => {
-  const text = Buffer.from("Four score and seven years ago");
-  t.equal(lookup3(new Uint8Array(), 0), 0xdeadbeef);
-  t.equal(lookup3(text, text.length), 0x17770551);
-});
-
-t.test("a checksum that differs names the structure and both sums", async (t) => {
-  const bytes = Buffer.from("Four score and seven years ago\x51\x05\x77\x17", "latin1");
-  checkChecksum(bytes, "superblock");
-  bytes[3] = 0;
-  t.throws(() => checkChecksum(bytes, "superblock"), {
-    code: "invalid-metadata",
-    message: /superblock: expected the checksum 0x17770551, received 0x/,
-  });
-  t.throws(() => checkChecksum(bytes.subarray(0, 3), "superblock"), { code: "invalid-metadata" });
-});

@@ -3,7 +3,9 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { LosslessNumber } from "lossless-json";
 import t, { type Test } from "tap";
+import { createRandom } from "../../../bench/random.js";
 import { ZpublishError } from "../../../src/errors.js";
+import type { FileBlocks } from "../../../src/formats/file-format.js";
 import type { FileArray, FileIndex } from "../../../src/formats/file-index.js";
 import { netcdf3Format } from "../../../src/formats/netcdf3/netcdf3-format.js";
 import { type JsonObject, type JsonValue, setEntry } from "../../../src/json/json-value.js";
@@ -19,7 +21,7 @@ import {
 import { PACKAGE_ROOT } from "../../support/clients/client-generation.js";
 import { effort } from "../../support/effort.js";
 import { memoryBlocks } from "../memory-blocks.js";
-import { readItems } from "./read-items.js";
+import { readArray } from "../read-array.js";
 
 const TYPES = Object.keys(CDF_TYPES) as CdfType[];
 const DTYPES: Readonly<Record<CdfType, string>> = {
@@ -37,18 +39,15 @@ const DTYPES: Readonly<Record<CdfType, string>> = {
 };
 
 function bytesOf(length: number, seed = 1): Uint8Array {
-  const bytes = new Uint8Array(length);
-  let state = seed;
-  for (let i = 0; i < length; i++) {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    bytes[i] = state >>> 24;
-  }
-  return bytes;
+  const random = createRandom(seed);
+  return Uint8Array.from({ length }, () => random() * 256);
 }
 
 function indexOf(content: CdfContent): Promise<FileIndex> {
   return netcdf3Format.readIndex(memoryBlocks(cdfFile(content)));
 }
+
+const readItems = (file: FileBlocks, array: FileArray) => readArray(file, array, netcdf3Format.makeChunk);
 
 function arraysOf(index: FileIndex): ReadonlyMap<string, FileArray> {
   return new Map(index.groups[0]?.arrays.map((array) => [array.name, array]));

@@ -1,13 +1,15 @@
 import { deflateSync } from "node:zlib";
 import t from "tap";
+import { createRandom } from "../../../bench/random.js";
 import { ZpublishError } from "../../../src/errors.js";
+import type { FileBlocks } from "../../../src/formats/file-format.js";
 import type { FileArray, FileIndex } from "../../../src/formats/file-index.js";
 import { tiffFormat } from "../../../src/formats/tiff/tiff-format.js";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
 import { encodeLzw, predictItems } from "../../support/codec/tiff-encoders.js";
 import { effort } from "../../support/effort.js";
 import { memoryBlocks } from "../memory-blocks.js";
-import { arrayAt, readArray } from "./read-array.js";
+import { arrayAt, readArray as readAnyArray } from "../read-array.js";
 import { imageTags, type Tag, type WrittenForm, type WrittenImage, writeTiff } from "./tiff-writer.js";
 
 const FORMS: readonly WrittenForm[] = [
@@ -29,6 +31,8 @@ function ramp(count: number, isBigEndian = false): Buffer {
   }
   return bytes;
 }
+
+const readArray = (file: FileBlocks, array: FileArray) => readAnyArray(file, array, tiffFormat.makeChunk);
 
 async function open(images: readonly WrittenImage[], form: WrittenForm = {}) {
   const file = memoryBlocks(writeTiff(images, form));
@@ -288,11 +292,8 @@ t.test("mutated files are refused, or their index lies within them", async (t) =
     writeTiff([IMAGE, OVERVIEW], form),
   );
   const extremes = [0, 1, 2, 3, 0x7f, 0x80, 0xff];
-  let seed = 1;
-  const draw = (below: number) => {
-    seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
-    return seed % below;
-  };
+  const random = createRandom(1);
+  const draw = (below: number) => Math.floor(random() * below);
   let opened = 0;
   for (let round = 0; round < effort(20_000); round++) {
     const whole = files[draw(files.length)] as Uint8Array;
@@ -352,18 +353,11 @@ t.test("counts that no file can have allocate nothing", async (t) => {
 });
 
 t.test("an image as wide as tags can say needs lists that are as long", async (t) => {
-  const wide = imageTags(
-    1,
-    1,
-    8,
-    [256, "long", [2 ** 31 - 1]],
-    [257, "long", [2 ** 31 - 1]],
-    [322, "short", [1]],
-    [323, "short", [1]],
-  );
+  const size: Tag[] = [256, 257].map((tag) => [tag, "long", [2 ** 31 - 1]]);
+  const wide = imageTags(1, 1, 8, ...size, [322, "short", [1]], [323, "short", [1]]);
   const tiled = { tags: wide, chunks: [new Uint8Array(1)], isTiled: true };
   t.match(await indexOf(writeTiff([tiled])), { code: "invalid-metadata", message: /expected a list of/ });
-  const strip = imageTags(1, 1, 8, [256, "long", [2 ** 31 - 1]], [257, "long", [2 ** 31 - 1]]);
+  const strip = imageTags(1, 1, 8, ...size);
   t.ok((await indexOf(writeTiff([{ tags: strip, chunks: [new Uint8Array(1)] }]))) instanceof ZpublishError);
 });
 
