@@ -204,15 +204,6 @@ t.test("the array's fill value is a missing one, zero as well, and each is there
   t.same(packingOf({}, parseJson("-9223372036854775808")).missing, [-(2 ** 63)]);
 });
 
-t.test("every number of attributes is read, whatever its form", async () => {
-  fc.assert(
-    fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer(), (scale, offset) => {
-      const packing = packingOf(attrsOf(`{"scale_factor":${String(scale)},"add_offset":${offset}.0}`));
-      return packing.scale === scale && packing.offset === offset;
-    }),
-  );
-});
-
 t.test("flags are categories", async (t) => {
   t.ok(isCategorical({ flag_values: [0, 1], flag_meanings: "sea land" }));
   t.ok(isCategorical({ flag_masks: [1, 2] }));

@@ -47,14 +47,6 @@ function select(ids: readonly string[], configuredCount: number, asked: Partial<
   return selectIds(ids, configuredCount, { prefix: "", after: undefined, limit: 2, ...asked });
 }
 
-t.test("ids with a prefix are those of both parts", async (t) => {
-  const ids = ["a~z", "q", "a", "a~b", "a~c", "b"];
-  t.same(select(ids, 2, { prefix: "a~" }), { ids: ["a~z", "a~b"], hasMore: true });
-  t.same(select(ids, 2, { prefix: "a~", after: "a~b" }), { ids: ["a~c"], hasMore: false });
-  t.same(select(ids, 2, { prefix: "a~", after: "a" }), { ids: ["a~b", "a~c"], hasMore: false });
-  t.same(select(ids, 2, { prefix: "x" }), { ids: [], hasMore: false });
-});
-
 t.test("selections have every id once, also while others come and go", async (t) => {
   const names = fc.uniqueArray(fc.stringMatching(/^[a-f]{1,3}$/));
   const all = fc.record({ stays: names, comes: fc.array(names, { minLength: 1, maxLength: 5 }) });

@@ -157,27 +157,12 @@ t.test("an array that Zarr v3 cannot describe is a warning that names it", async
   t.equal(arrays.get("a")?.describeV3().plan, arrays.get("a")?.plan);
 });
 
-t.test("a variable that does not exist is an error that names existing ones", async (t) => {
-  t.throws(() => createSnapshot(config({ variables: { nope: {} } }), tree, ""), {
-    code: "invalid-config",
-    message: "variables: expected the path of an array (a, b, g/a), received 'nope'",
-  });
-});
-
 t.test("the revision tells metadata and encoding apart, and nothing else", async (t) => {
   const revision = (asked: DatasetConfig, stored = tree) => createSnapshot(asked, stored, "").revision;
   const plain = revision(config());
   t.equal(revision(config({ location: "elsewhere" }), { ...tree, identity: "other" }), plain);
   t.not(revision(config({ variables: { a: { chunks: [4, 3] } } })), plain);
   t.not(revision(config(), storedTree([{ path: "/", attrs: { title: "y" }, arrays: [] }])), plain);
-});
-
-t.test("a dimension in chunks that no array has is an error that names existing ones", async (t) => {
-  t.throws(() => createSnapshot(config({ encoding: { chunks: { nope: 3 } } }), tree, ""), {
-    code: "invalid-config",
-    message:
-      "encoding.chunks: expected a dimension of some array (axis0, axis1, dim_4, dim_6), received 'nope'",
-  });
 });
 
 function joinedTree(steps: number): StoredTree {

@@ -73,18 +73,16 @@ for case in job["cases"]:
 print(json.dumps(differences))
 `;
 
+const PLANES = [
+  ["time", 6],
+  ["lat", 25],
+  ["lon", 36],
+] as const;
+
 /** Dimensions and lengths of the variables. */
 const VARIABLES: Readonly<Record<string, readonly (readonly [dim: string, length: number])[]>> = {
-  air: [
-    ["time", 6],
-    ["lat", 25],
-    ["lon", 36],
-  ],
-  packed: [
-    ["time", 6],
-    ["lat", 25],
-    ["lon", 36],
-  ],
+  air: PLANES,
+  packed: PLANES,
   "model/deep/count": [
     ["lon", 36],
     ["member", 3],

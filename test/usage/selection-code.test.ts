@@ -32,6 +32,21 @@ const LON: CodeAxis = {
   coordinate: { numbers: Array.from({ length: 53 }, (_, index) => 200 + 2.5 * index) },
 };
 
+/** Across the seam: the last columns, then the first ones. */
+const SEAM: CodeAxis["part"] = [
+  [50, 53],
+  [0, 4],
+];
+
+/** The three axes with other parts. */
+function partsOf(time: CodeAxis["part"], lat: CodeAxis["part"], lon: CodeAxis["part"]): readonly CodeAxis[] {
+  return [
+    { ...TIME, part: time },
+    { ...LAT, part: lat },
+    { ...LON, part: lon },
+  ];
+}
+
 t.test("a part of a plane is read by values with xarray, by indices with the others", async (t) => {
   const { xarray, zarrita, GDAL } = codeOf({ axes: [TIME, LAT, LON] });
   t.equal(
@@ -73,16 +88,7 @@ t.test("cells without usable values are read by index", async (t) => {
 
 t.test("a map across the seam of the longitudes is read as two runs", async (t) => {
   const { xarray, zarrita, GDAL } = codeOf({
-    axes: [
-      { ...LAT, part: "all" },
-      {
-        ...LON,
-        part: [
-          [50, 53],
-          [0, 4],
-        ],
-      },
-    ],
+    axes: partsOf(0, "all", SEAM).slice(1),
   });
   t.ok(xarray?.endsWith('ds["air"].isel(lon=[*range(50, 53), *range(0, 4)])'));
   t.match(
@@ -99,13 +105,7 @@ t.test("a map across the seam of the longitudes is read as two runs", async (t) 
 });
 
 t.test("a series, and a plane that is not the last one, are no raster of GDAL", async (t) => {
-  const series = codeOf({
-    axes: [
-      { ...TIME, part: "all" },
-      { ...LAT, part: 3 },
-      { ...LON, part: 4 },
-    ],
-  });
+  const series = codeOf({ axes: partsOf("all", 3, 4) });
   t.equal(
     series.GDAL,
     `from osgeo import gdal
@@ -115,16 +115,7 @@ array = store.GetRootGroup().OpenMDArrayFromFullname("/air")
 data = array.GetView("[:,3,4]").ReadAsArray()`,
   );
   t.match(series.xarray, '.sel(lat=67.5, lon=210, method="nearest")');
-  t.match(
-    codeOf({
-      axes: [
-        { ...TIME, part: "all" },
-        { ...LAT, part: [[1, 3]] },
-        { ...LON, part: 4 },
-      ],
-    }).GDAL,
-    'array.GetView("[:,1:3,4]").ReadAsArray()',
-  );
+  t.match(codeOf({ axes: partsOf("all", [[1, 3]], 4) }).GDAL, 'array.GetView("[:,1:3,4]").ReadAsArray()');
 });
 
 t.test("groups and odd names are quoted for each language", async (t) => {

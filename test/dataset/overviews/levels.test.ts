@@ -46,18 +46,22 @@ const context: LevelContext = {
   },
 };
 
-function levelOf(below: ServedArray, request: Partial<LevelRequest> = {}): ServedArray {
+function levelOf(below: ServedArray, request: Partial<LevelRequest> = {}, given = context): ServedArray {
   const { name, path } = below.variable;
   const factors = below.stored.shape.map(() => 2);
-  return createLevelArray(below, { name, path: `1/${path}`, factors, method: "mean", ...request }, context);
+  return createLevelArray(below, { name, path: `1/${path}`, factors, method: "mean", ...request }, given);
 }
 
 /** The level of an array without any chunks. */
-function levelOfStored(stored: Partial<StoredArray>, request: Partial<LevelRequest> = {}): ServedArray {
+function levelOfStored(
+  stored: Partial<StoredArray>,
+  request: Partial<LevelRequest> = {},
+  given = context,
+): ServedArray {
   const array = storedArray("a", { codecs: [], compressorCount: 0, ...stored });
   const tree = storedTree([{ path: "/", attrs: {}, arrays: [array] }]);
   const below = createSnapshot(config, tree, "no-cache").arrays.get("a");
-  return levelOf(below as ServedArray, request);
+  return levelOf(below as ServedArray, request, given);
 }
 
 /** Fields of a stored array of a type. @param fill Its fill value; null for none. */
@@ -103,12 +107,8 @@ t.test("attributes of packed and missing numbers go if means are unpacked, and e
   t.same(levelOfStored(stored).variable.attrs, { units: "K" });
   const plain = typed("<i2", -9, { units: "m", valid_range: [0, 9], _FillValue: -9 });
   t.same(levelOfStored(plain).variable.attrs, { units: "m", valid_range: [0, 9] });
-  for (const request of [
-    { method: "max" },
-    { method: "nearest" },
-    { method: "mode" },
-    { keepsType: true },
-  ] as const) {
+  const keeping = (["max", "nearest", "mode"] as const).map((method) => ({ method }));
+  for (const request of [...keeping, { keepsType: true }]) {
     const { document, variable } = levelOfStored(stored, request);
     t.same(variable.attrs, attrs, JSON.stringify(request));
     t.same([document.dtype, document.fill_value], ["<i2", -9]);
@@ -193,14 +193,8 @@ t.test("what has no mean is refused by name", async (t) => {
 });
 
 t.test("boxes that are larger than chunks may be are refused", async (t) => {
-  const snapshot = createSnapshot(
-    config,
-    storedTree([{ path: "/", attrs: {}, arrays: [storedArray("a", typed("<f4", null))] }]),
-    "no-cache",
-  );
-  const request = { name: "a", path: "1/a", factors: [2, 2], method: "mean" } as const;
   const make = (maxChunkBytes: number) => () =>
-    createLevelArray(snapshot.arrays.get("a") as ServedArray, request, { ...context, maxChunkBytes });
+    levelOfStored(typed("<f4", null), {}, { ...context, maxChunkBytes });
   t.throws(make(63), {
     code: "unsupported",
     message: "array '1/a': expected boxes of at most 63 bytes, received (4, 4), which is 64",
@@ -209,17 +203,9 @@ t.test("boxes that are larger than chunks may be are refused", async (t) => {
 });
 
 t.test("axes that are empty, short or not halved keep their place", async (t) => {
-  const { document, plan } = levelOfStored(
-    { ...typed("<f4", null), shape: [0, 1, 5], chunkShape: [2, 1, 2] },
-    { factors: [2, 2, 1] },
-  );
-  t.same(
-    [document.shape, document.chunks],
-    [
-      [0, 1, 5],
-      [1, 1, 2],
-    ],
-  );
+  const stored = { ...typed("<f4", null), shape: [0, 1, 5], chunkShape: [2, 1, 2] };
+  const { document, plan } = levelOfStored(stored, { factors: [2, 2, 1] });
+  t.match(document, { shape: [0, 1, 5], chunks: [1, 1, 2] });
   t.same(plan.served.gridShape, [0, 1, 3]);
 });
 
@@ -239,6 +225,9 @@ t.test("horizontal dimensions are those of maps, by attributes or names", async 
     v: { dims: ["c", "a", "b"], shape: [2, 3, 4] },
   };
   t.same(dimsOf({ variables: named }), ["a", "b"]);
+  const { v, ...coordinates } = named;
+  const groups = { below: { variables: { v } } };
+  t.same(dimsOf({ variables: coordinates, groups }), ["a", "b"], "also of the group above");
   const curvilinear = {
     where: { dims: ["j", "i"], shape: [3, 4], attrs: NORTH },
     v: { dims: ["time", "j", "i"], shape: [2, 3, 4] },
@@ -260,15 +249,6 @@ t.test("they are the last two of each array if a dataset says nothing", async (t
   t.same(dimsOf({ variables: { texts, row: { dims: ["n"], shape: [5] } } }), []);
   const profile = { dims: ["p", "time", "depth"], shape: [2, 3, 4] };
   t.same(dimsOf({ variables: { profile } }), [], "times and depths are none");
-});
-
-t.test("a coordinate of a group holds for the groups below it", async (t) => {
-  const variables = {
-    a: { dims: ["a"], shape: [3], attrs: NORTH },
-    b: { dims: ["b"], shape: [4], attrs: EAST },
-  };
-  const groups = { below: { variables: { v: { dims: ["a", "b"], shape: [3, 4] } } } };
-  t.same(dimsOf({ variables, groups }), ["a", "b"]);
 });
 
 t.test("auto levels end when planes are one chunk, and no level is as large as the one below", async (t) => {

@@ -66,23 +66,6 @@ t.test(
   },
 );
 
-t.test("a revision tells overviews from others, and from the dataset", async (t) => {
-  const revision = (more: Partial<DatasetConfig>) =>
-    overviewsOf(createSnapshot({ ...CONFIG, ...more }, TREE, "")).revision;
-  const revisions = [
-    createSnapshot(CONFIG, TREE, "").revision,
-    revision({}),
-    revision({ overviews: { levels: 1, method: "nearest" } }),
-    revision({ overviews: { levels: 2, method: "max" } }),
-    revision({ overviews: { levels: 2, method: "nearest", metadata: "geo" } }),
-    revision({ encoding: { compressor: null } }),
-  ];
-  t.equal(new Set(revisions).size, revisions.length);
-  t.equal(revision({}), revision({}));
-  for (const overviews of [undefined, false] as const)
-    t.equal(createSnapshot({ ...CONFIG, overviews } as DatasetConfig, TREE, "").overviews, undefined);
-});
-
 const LAT = { dims: ["lat"], shape: [8], attrs: { units: "degrees_north" } };
 const LON = { dims: ["lon"], shape: [12], attrs: { units: "degrees_east" } };
 const T2M = { dims: ["time", "lat", "lon"], shape: [2, 8, 12] };
