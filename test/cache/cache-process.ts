@@ -3,6 +3,8 @@
  * Chunks are made from their number, so that any process can tell whether one is right.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { Writable } from "node:stream";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { pino } from "pino";
@@ -26,6 +28,15 @@ export function chunkOf(number: number): Uint8Array {
 
 export function keyOf(number: number): CacheKey {
   return cacheKeyOf(`test\0${number}`);
+}
+
+/** Path of the store in a directory of the cache. */
+export function storeIn(directory: string): string {
+  return join(directory, readdirSync(directory).find((name) => /chunks-[0-9a-f]+$/.test(name))!);
+}
+
+export function fileBytesIn(directory: string): number {
+  return statSync(join(storeIn(directory), "data.mdb")).size;
 }
 
 /** Creates a log with its lines. */

@@ -9,7 +9,7 @@ import {
   openMaintainedChunkCache,
 } from "../../src/cache/open-cache.js";
 import { createLog } from "../../src/observe/log.js";
-import { chunkOf, createTestLog, keyOf } from "./cache-process.js";
+import { chunkOf, createTestLog, fileBytesIn, keyOf } from "./cache-process.js";
 
 const log = createLog("silent");
 const MIB = 1024 ** 2;
@@ -34,11 +34,6 @@ async function fill(cache: MaintainedChunkCache, first: number, count: number): 
     if (n % 16 === 15) await cache.settle();
   }
   await cache.settle();
-}
-
-function fileBytesIn(directory: string): number {
-  const store = readdirSync(directory).find((name) => /chunks-[0-9a-f]+$/.test(name))!;
-  return statSync(join(directory, store, "data.mdb")).size;
 }
 
 t.test("a chunk is found at once, after it is written, and after a restart", async (t) => {

@@ -99,19 +99,7 @@ function mountDisk(t: Test, options: string): string {
   return directory;
 }
 
-interface Served {
-  readonly run: Run;
-  /** Requests all rows, some at a time. A wrong answer fails the test. @returns Rows that were in the cache. */
-  askAll(): Promise<number>;
-  /** Lines about the cache in the log of the program. */
-  said(): string[];
-  /** Answer of /readyz. */
-  readiness(): Promise<unknown>;
-  /** Path of the file with the chunks. */
-  dataFile(): string;
-}
-
-async function serve(t: Test, cacheDir?: string, args: readonly string[] = []): Promise<Served> {
+async function serve(t: Test, cacheDir?: string, args: readonly string[] = []) {
   const directory = await prepareRows(t, CACHE_BYTES, cacheDir);
   const { run, port } = await serveRows(directory, args);
   t.teardown(async () => {
@@ -130,7 +118,7 @@ async function serve(t: Test, cacheDir?: string, args: readonly string[] = []): 
   }
 
   return {
-    run,
+    /** Requests all rows, some at a time. A wrong answer fails the test. @returns Rows that were in the cache. */
     async askAll() {
       let hits = 0;
       for (let first = 0; first < ROWS; first += 16) {
@@ -139,6 +127,7 @@ async function serve(t: Test, cacheDir?: string, args: readonly string[] = []): 
       }
       return hits;
     },
+    /** Lines about the cache in the log of the program. */
     said: () =>
       run
         .stderr()
@@ -146,6 +135,7 @@ async function serve(t: Test, cacheDir?: string, args: readonly string[] = []): 
         .filter((line) => line.includes("chunk cache"))
         .map((line) => (JSON.parse(line) as { msg: string }).msg),
     readiness: async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).json(),
+    /** Path of the file with the chunks. */
     dataFile() {
       const store = readdirSync(cache).find((name) => /chunks-[0-9a-f]+$/.test(name)) as string;
       return join(cache, store, "data.mdb");
@@ -154,7 +144,7 @@ async function serve(t: Test, cacheDir?: string, args: readonly string[] = []): 
 }
 
 /** Requests all rows until all come from the cache. */
-async function filled({ askAll }: Served): Promise<void> {
+async function filled({ askAll }: { readonly askAll: () => Promise<number> }): Promise<void> {
   while ((await askAll()) < ROWS) await sleep(20);
 }
 

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t, { type Test } from "tap";
@@ -8,14 +8,18 @@ import { createRandom } from "../../bench/random.js";
 import { openLmdbStore } from "../../src/cache/lmdb-store.js";
 import { cacheStamp, openChunkCache, openMaintainedChunkCache } from "../../src/cache/open-cache.js";
 import { packStoredValue } from "../../src/cache/stored-value.js";
-import { chunkOf, createTestLog, keyOf, reportOf, startCacheProcess, VERSION } from "./cache-process.js";
+import {
+  chunkOf,
+  createTestLog,
+  fileBytesIn,
+  keyOf,
+  reportOf,
+  startCacheProcess,
+  storeIn,
+  VERSION,
+} from "./cache-process.js";
 
 const MIB = 1024 ** 2;
-
-function fileBytesIn(directory: string): number {
-  const store = readdirSync(directory).find((name) => /chunks-[0-9a-f]+$/.test(name))!;
-  return statSync(join(directory, store, "data.mdb")).size;
-}
 
 t.test(
   "processes that share a directory read each other's chunks, every byte right, within one bound",
@@ -52,11 +56,17 @@ async function startEndless(directory: string) {
   };
 }
 
+async function filledCache(t: Test): Promise<string> {
+  const directory = t.testdir();
+  await reportOf(startCacheProcess(directory, 12 * MIB, "write", 0, 100));
+  return directory;
+}
+
+const SOUND = { signal: null, stderr: "", report: { hits: 100, wrong: 0 } };
 const readAll = (directory: string) => reportOf(startCacheProcess(directory, 12 * MIB, "read", 0, 200));
 
 t.test("two processes in a row that are killed soon after they opened the cache cost it", async (t) => {
-  const directory = t.testdir();
-  await reportOf(startCacheProcess(directory, 12 * MIB, "write", 0, 100));
+  const directory = await filledCache(t);
   const killed = async () => (await startEndless(directory)).kill();
   await killed();
   t.match(await readAll(directory), { stderr: "", report: { hits: 100, wrong: 0 } }, "one death is none");
@@ -72,27 +82,25 @@ t.test("two processes in a row that are killed soon after they opened the cache 
 });
 
 t.test("processes that are killed together soon after they opened the cache cost nothing", async (t) => {
-  const directory = t.testdir();
-  await reportOf(startCacheProcess(directory, 12 * MIB, "write", 0, 100));
+  const directory = await filledCache(t);
   const together = await Promise.all([1, 2, 3].map(() => startEndless(directory)));
   await Promise.all(together.map(({ kill }) => kill()));
-  t.match(await readAll(directory), { signal: null, stderr: "", report: { hits: 100, wrong: 0 } });
+  t.match(await readAll(directory), SOUND);
 });
 
 t.test("processes that are killed beside a living one cost nothing", async (t) => {
-  const directory = t.testdir();
-  await reportOf(startCacheProcess(directory, 12 * MIB, "write", 0, 100));
+  const directory = await filledCache(t);
   const live = await startEndless(directory);
   let said = "";
   live.stderr.on("data", (text: Buffer) => {
     said += text;
   });
   for (let i = 0; i < 3; i++) await (await startEndless(directory)).kill();
-  t.match(await readAll(directory), { signal: null, stderr: "", report: { hits: 100, wrong: 0 } });
+  t.match(await readAll(directory), SOUND);
   await (await startEndless(directory)).kill();
   t.match(await live.kill(), { signal: "SIGKILL" });
   t.equal(said, "");
-  t.match(await readAll(directory), { signal: null, stderr: "", report: { hits: 100, wrong: 0 } });
+  t.match(await readAll(directory), SOUND);
 });
 
 const MAX_BYTES = 16 * 1024 ** 2;
@@ -101,10 +109,6 @@ const CHUNKS = 120;
 function optionsFor(directory: string) {
   const { log, lines } = createTestLog();
   return { directory, maxBytes: MAX_BYTES, log, lines, version: VERSION, flushIntervalMs: 0 };
-}
-
-function storeIn(directory: string): string {
-  return join(directory, readdirSync(directory).find((name) => /chunks-[0-9a-f]+$/.test(name))!);
 }
 
 async function makeCache(t: Test, directory = t.testdir()): Promise<string> {

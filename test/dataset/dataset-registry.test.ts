@@ -31,12 +31,17 @@ function oneArray(path: string): FakeSource {
 
 function open(
   sources: Record<string, Source | Error>,
-  { skipInvalid = false, ids = Object.keys(sources) } = {},
+  {
+    skipInvalid = false,
+    ids = Object.keys(sources),
+    more = {} as Readonly<Record<string, Partial<DatasetConfig>>>,
+  } = {},
 ) {
   const lines: { level: number; msg: string; dataset: string }[] = [];
   const log = pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const scheduler = createRefreshScheduler();
-  const opening = openDatasets(ids.map(config), {
+  const configs = ids.map((id) => ({ ...config(id), ...more[id] }));
+  const opening = openDatasets(configs, {
     scheduler,
     cacheControl: "no-cache",
     skipInvalid,
@@ -184,21 +189,11 @@ async function openLazy(
   more: Partial<DatasetConfig> = {},
   { skipInvalid = false } = {},
 ) {
-  const lines: { level: number; msg: string; dataset: string }[] = [];
   const sources: Source[] = Array.from({ length: MANY - 1 }, () => checkedSource());
   sources.push(last);
-  const configs = sources.map((source, index) => ({
-    ...config(`d${index}`),
-    ...(source === last ? more : {}),
-  }));
-  const scheduler = createRefreshScheduler();
-  const registry = await openDatasets(configs, {
-    scheduler,
-    cacheControl: "no-cache",
-    skipInvalid,
-    log: pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) }),
-    openSource: async ({ id }) => sources[Number(id.slice(1))] as Source,
-  });
+  const named = Object.fromEntries(sources.map((source, index) => [`d${index}`, source]));
+  const { opening, lines, scheduler } = open(named, { skipInvalid, more: { [LAST]: more } });
+  const registry = await opening;
   t.teardown(() => {
     scheduler.close();
     return registry.close();

@@ -1,4 +1,5 @@
 import t from "tap";
+import { packingOf } from "../../src/cf/packing.js";
 import { categoryColours } from "../../src/colour/colour-scales.js";
 import { categoriesOf, categoryColour } from "../../src/explore/page/colour/categories.js";
 import {
@@ -19,14 +20,7 @@ import {
 } from "../../src/explore/protocol.js";
 import { ByteScale } from "../../src/explore/worker/picture/byte-scale.js";
 
-const PACKING = {
-  missing: [255],
-  validMin: Number.NEGATIVE_INFINITY,
-  validMax: Number.POSITIVE_INFINITY,
-  scale: 1,
-  offset: 0,
-  isUnsigned: undefined,
-};
+const PACKING = { ...packingOf({}), missing: [255] };
 
 t.test("categories have the colours of thumbnails, and others a colour of their own", async (t) => {
   for (const count of [1, 5, 10, 40, 250, 300]) {

@@ -1,6 +1,7 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
+import { packingOf } from "../../src/cf/packing.js";
 import type { VariableDescription } from "../../src/explore/protocol.js";
 import { DatasetSession } from "../../src/explore/worker/dataset-session.js";
 import { readWhole } from "../../src/explore/worker/read-axis.js";
@@ -19,15 +20,6 @@ import { readTrueItems } from "../support/clients/true-values.js";
 t.setTimeout(240_000);
 
 const LIMITS = { maxInFlight: 6, maxBytes: 2 ** 26 };
-const UNPACKED = {
-  missing: [],
-  validMin: Number.NEGATIVE_INFINITY,
-  validMax: Number.POSITIVE_INFINITY,
-  scale: 1,
-  offset: 0,
-  isUnsigned: undefined,
-};
-
 t.test(
   "stored values of all types, codecs and orders are read as they are, or a sentence says why not",
   { skip: clientMissing("zarr", "xarray") },
@@ -98,7 +90,11 @@ async function readItems(
   session: DatasetSession,
   variable: VariableDescription,
 ): Promise<readonly unknown[]> {
-  const { numbers, texts, exact } = await readWhole(session, { ...variable, packing: UNPACKED, attrs: {} });
+  const { numbers, texts, exact } = await readWhole(session, {
+    ...variable,
+    packing: packingOf({}),
+    attrs: {},
+  });
   if (texts !== undefined) return texts;
   const items = Array.from(numbers!);
   if (variable.dataType.kind === "b") return items.map((item) => item !== 0);

@@ -12,22 +12,14 @@ import {
   parentPath,
   type Variable,
 } from "../../src/model/data-tree.js";
+import { parseDataType } from "../../src/model/data-type.js";
 
 const createTree = (contents: readonly GroupContent[]) => runNow(dataTreeSteps(contents));
 const nameDimensions = (arrays: Parameters<typeof nameDimensionsSteps>[0]) =>
   runNow(nameDimensionsSteps(arrays));
 
-const FLOAT32 = {
-  kind: "f",
-  itemSize: 4,
-  byteOrder: "<",
-  zarr: "<f4",
-  numpyName: "float32",
-  numpyStr: "float32",
-} as const;
-
 function variable(name: string, dims: string[], shape: number[], attrs: JsonObject = {}): Variable {
-  return { name, path: name, dims, shape, chunkShape: shape, dataType: FLOAT32, attrs };
+  return { name, path: name, dims, shape, chunkShape: shape, dataType: parseDataType("<f4"), attrs };
 }
 
 t.test(

@@ -128,20 +128,8 @@ const written: readonly (readonly [unknown, string])[] = [
   ["<U3", "0"],
   ["|V3", "b'abc'"],
   ["|V3", "0"],
-  [
-    [
-      ["a", "<i4"],
-      ["b", ">f8"],
-    ],
-    "np.array((1, 2.5), dtype=dtype).tobytes()",
-  ],
-  [
-    [
-      ["a", "<i4"],
-      ["b", "|S2", [2]],
-    ],
-    "0",
-  ],
+  [JSON.parse('[["a","<i4"],["b",">f8"]]'), "np.array((1, 2.5), dtype=dtype).tobytes()"],
+  [JSON.parse('[["a","<i4"],["b","|S2",[2]]]'), "0"],
   ["<f4", "None"],
   [[["a", "<i4"]], "None"],
 ];

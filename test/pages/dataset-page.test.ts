@@ -253,32 +253,28 @@ t.test(
   async (t) => {
     const placeIn = (more: object) =>
       /<p class="facts">Stored[^\n]*/.exec(render({ snapshot: { ...airTemperature(), ...more } }))?.[0];
-    t.equal(placeIn({ location: "/data/air.zarr" }), undefined);
-    t.equal(
-      placeIn({ location: "/data/air.nc", format: "NetCDF-4" }),
-      '<p class="facts">Stored as NetCDF-4</p>',
-    );
-    const location = "https://h/air.tif";
-    t.equal(
-      placeIn({ location, format: "GeoTIFF <x>" }),
-      '<p class="facts">Stored as GeoTIFF &lt;x&gt; at <bdi>https://h/air.tif</bdi></p>',
-    );
     const parts = Array.from({ length: 1_200 }, (_, index) => ({
       name: String(index >> 1),
       ...{ start: index, length: 1 },
     }));
-    t.equal(
-      placeIn({ location: "/data/*.nc", join: { kind: "concat", dimension: "t<", parts } }),
-      '<p class="facts">Stored in 600 files, joined along <span class="mono"><bdi>t&lt;</bdi></span></p>',
-    );
-    t.equal(
-      placeIn({
-        location: "s3://b/x",
-        format: "NetCDF-3",
-        join: { kind: "stack", dimension: "run", parts: [] },
-      }),
-      '<p class="facts">Stored as NetCDF-3 in 0 files, stacked along <span class="mono"><bdi>run</bdi></span> at <bdi>s3://b/x</bdi></p>',
-    );
+    const stacked = { kind: "stack", dimension: "run", parts: [] };
+    t.equal(placeIn({ location: "/data/air.zarr" }), undefined);
+    for (const [more, text] of [
+      [{ location: "/data/air.nc", format: "NetCDF-4" }, "as NetCDF-4"],
+      [
+        { location: "https://h/air.tif", format: "GeoTIFF <x>" },
+        "as GeoTIFF &lt;x&gt; at <bdi>https://h/air.tif</bdi>",
+      ],
+      [
+        { location: "/data/*.nc", join: { kind: "concat", dimension: "t<", parts } },
+        'in 600 files, joined along <span class="mono"><bdi>t&lt;</bdi></span>',
+      ],
+      [
+        { location: "s3://b/x", format: "NetCDF-3", join: stacked },
+        'as NetCDF-3 in 0 files, stacked along <span class="mono"><bdi>run</bdi></span> at <bdi>s3://b/x</bdi>',
+      ],
+    ] as const)
+      t.equal(placeIn(more), `<p class="facts">Stored ${text}</p>`);
   },
 );
 

@@ -243,27 +243,21 @@ async function flipsOf(variables: Record<string, FakeVariable>, directions: Reco
 }
 
 t.test("flips rows whose coordinate ascends, and columns whose coordinate descends", async (t) => {
-  const variables = { v: FIELD, y: { dims: ["y"], shape: [4] }, x: { dims: ["x"], shape: [5] } };
-  t.strictSame(await flipsOf(variables, { y: 1, x: 1 }), [true, false, "x y"]);
-  t.strictSame(await flipsOf(variables, { y: -1, x: -1 }), [false, true, "x y"]);
-  t.strictSame(await flipsOf(variables, { y: 0, x: 0 }), [false, false, "x y"]);
-});
-
-t.test("leaves axes without a coordinate, or of another role, as they are stored", async (t) => {
-  t.strictSame(await flipsOf({ v: FIELD }, {}), [false, false, ""]);
+  const both = { y: { dims: ["y"], shape: [4] }, x: { dims: ["x"], shape: [5] } };
   const depth = { dims: ["y"], shape: [4], attrs: { axis: "Z" } };
-  t.strictSame(await flipsOf({ v: FIELD, y: depth }, { y: 1 }), [false, false, ""]);
-});
-
-t.test("takes the direction of a curvilinear grid from its latitudes", async (t) => {
-  const latitudes = { dims: ["y", "x"], shape: [4, 5], attrs: { standard_name: "latitude" } };
-  t.strictSame(await flipsOf({ v: FIELD, nav_lat: { ...latitudes, coordinate: true } }, { nav_lat: 1 }), [
-    true,
-    false,
-    "nav_lat",
-  ]);
-  const others = { dims: ["a", "x"], shape: [4, 5], attrs: { standard_name: "latitude" } };
-  t.strictSame(await flipsOf({ v: FIELD, nav_lat: others }, { nav_lat: 1 }), [false, false, ""]);
+  const latitudes = { shape: [4, 5], attrs: { standard_name: "latitude" } };
+  const curvilinear = { nav_lat: { ...latitudes, dims: ["y", "x"], coordinate: true } };
+  for (const [variables, directions, ...expected] of [
+    [both, { y: 1, x: 1 }, true, false, "x y"],
+    [both, { y: -1, x: -1 }, false, true, "x y"],
+    [both, { y: 0, x: 0 }, false, false, "x y"],
+    // Without a coordinate, and with one of another role.
+    [{}, {}, false, false, ""],
+    [{ y: depth }, { y: 1 }, false, false, ""],
+    [curvilinear, { nav_lat: 1 }, true, false, "nav_lat"],
+    [{ nav_lat: { ...latitudes, dims: ["a", "x"] } }, { nav_lat: 1 }, false, false, ""],
+  ] as [Record<string, FakeVariable>, Record<string, -1 | 0 | 1>, boolean, boolean, string][])
+    t.strictSame(await flipsOf({ v: FIELD, ...variables }, directions), expected);
 });
 
 t.test("fails with a coordinate that cannot be read", async (t) => {

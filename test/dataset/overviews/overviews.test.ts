@@ -89,30 +89,18 @@ t.test("GeoZarr places regular grids by corners, and each level by the one below
   const found = geo({ variables: { lat: LAT, lon: LON, t2m: T2M } }, AXES);
   t.same(namesOf(found), ["multiscales", "spatial", "proj"]);
   const { zarr_conventions: _registered, ...rest } = found;
+  const transform = { scale: [2, 2], translation: [0, 0] };
+  const spatial = (shape: number[], matrix: number[]) => ({
+    "spatial:shape": shape,
+    "spatial:transform": matrix,
+  });
   t.same(rest, {
     multiscales: {
       layout: [
-        {
-          asset: "0",
-          transform: { scale: [1, 1] },
-          "spatial:shape": [8, 12],
-          // x = 30 * column - 15, y = -10 * row + 40 ("spatial:transform", "Coordinate convention").
-          "spatial:transform": [30, 0, -15, 0, -10, 40],
-        },
-        {
-          asset: "1",
-          derived_from: "0",
-          transform: { scale: [2, 2], translation: [0, 0] },
-          "spatial:shape": [4, 6],
-          "spatial:transform": [60, 0, -15, 0, -20, 40],
-        },
-        {
-          asset: "2",
-          derived_from: "1",
-          transform: { scale: [2, 2], translation: [0, 0] },
-          "spatial:shape": [2, 3],
-          "spatial:transform": [120, 0, -15, 0, -40, 40],
-        },
+        // x = 30 * column - 15, y = -10 * row + 40 ("spatial:transform", "Coordinate convention").
+        { asset: "0", transform: { scale: [1, 1] }, ...spatial([8, 12], [30, 0, -15, 0, -10, 40]) },
+        { asset: "1", derived_from: "0", transform, ...spatial([4, 6], [60, 0, -15, 0, -20, 40]) },
+        { asset: "2", derived_from: "1", transform, ...spatial([2, 3], [120, 0, -15, 0, -40, 40]) },
       ],
       resampling_method: "average",
     },
@@ -198,6 +186,10 @@ t.test("OME-Zarr has an entry per variable, with centres of cells in units spell
   const entries = omeMultiscales(levels, grids, axes, "0.4");
   t.same(entries.map(({ name }) => name).sort(), ["img", "volume"]);
   const img = entries.find(({ name }) => name === "img");
+  const placed = (scale: number[], translation: number[]) => [
+    { type: "scale", scale },
+    { type: "translation", translation },
+  ];
   // "axes" metadata: time, channel, space; "datasets": finest first; a scale, then a translation.
   t.same(img, {
     version: "0.4",
@@ -209,20 +201,8 @@ t.test("OME-Zarr has an entry per variable, with centres of cells in units spell
     ],
     datasets: [
       { path: "0/img", coordinateTransformations: [{ type: "scale", scale: [1, 0.5, 2] }] },
-      {
-        path: "1/img",
-        coordinateTransformations: [
-          { type: "scale", scale: [1, 1, 4] },
-          { type: "translation", translation: [0, 0.25, 1] },
-        ],
-      },
-      {
-        path: "2/img",
-        coordinateTransformations: [
-          { type: "scale", scale: [1, 2, 8] },
-          { type: "translation", translation: [0, 0.75, 3] },
-        ],
-      },
+      { path: "1/img", coordinateTransformations: placed([1, 1, 4], [0, 0.25, 1]) },
+      { path: "2/img", coordinateTransformations: placed([1, 2, 8], [0, 0.75, 3]) },
     ],
   });
   const [first] = omeMultiscales(levels, grids, undefined, "0.5");
