@@ -193,11 +193,11 @@ function createHistory() {
   const opened: string[] = [];
   const sources = new Map<string, FakeSource>();
   const scheduler = createRefreshScheduler();
-  const open = (configs: readonly DatasetConfig[], former?: DatasetRegistry, cacheControl = "first") =>
+  const open = (configs: readonly DatasetConfig[], former?: DatasetRegistry) =>
     openDatasets(configs, {
       scheduler,
       former,
-      cacheControl,
+      cacheControl: "",
       skipInvalid: false,
       log: pino({ level: "silent" }),
       async openSource({ location }) {
@@ -251,19 +251,6 @@ t.test("a dataset whose configuration differs is opened beside the former one", 
   await first.close();
   t.ok(old?.closed);
   t.notOk(sources.get("elsewhere")?.closed);
-});
-
-t.test("a dataset with another Cache-Control is opened again", async (t) => {
-  const { opened, open } = createHistory();
-  const first = await open([takenOverConfig("a"), takenOverConfig("b", { cacheControl: "own" })]);
-  const second = await open(
-    [takenOverConfig("a"), takenOverConfig("b", { cacheControl: "other" })],
-    first,
-    "second",
-  );
-  t.same([first.get("a").cacheControl, first.get("b").cacheControl], ["first", "own"]);
-  t.same([second.get("a").cacheControl, second.get("b").cacheControl], ["second", "other"]);
-  t.equal(opened.length, 4);
 });
 
 t.test("a registry that cannot be opened leaves the former one unchanged", async (t) => {

@@ -39,14 +39,8 @@ interface Shown {
   readonly range: readonly [number, number];
   readonly width: number;
   readonly height: number;
-  readonly pixels: readonly (readonly [
-    x: number,
-    y: number,
-    red: number,
-    green: number,
-    blue: number,
-    alpha: number,
-  ])[];
+  /** Column, row, red, green, blue, opacity. */
+  readonly pixels: readonly (readonly [number, number, number, number, number, number])[];
 }
 
 /** Reads every n-th pixel of the canvas, each with its neighbours, so that cells are seen at both sides of edges. */
@@ -132,7 +126,8 @@ t.test(
         at,
         y,
         x,
-        places: x === "time" ? places.map(([px, py]) => [stepOfHours(px as number), py]) : places,
+        // Times are stored in hours since the first one, six to a step.
+        places: x === "time" ? places.map(([px, py]) => [(px as number) / 6, py]) : places,
       });
     }
     const expected = JSON.parse(askPython(READ, jobs, [explorer.written])) as (number | null | "outside")[][];
@@ -147,8 +142,3 @@ t.test(
     t.same(problems, []);
   },
 );
-
-/** Returns the step of a time, which is stored in hours since the first one. */
-function stepOfHours(hours: number): number {
-  return hours / 6;
-}

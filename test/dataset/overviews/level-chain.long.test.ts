@@ -54,9 +54,7 @@ async function writeLevel(directory: string, pyramid: Pyramid, level: number): P
 
 t.test(
   "levels have the values of xarray's coarsen, one after the other",
-  {
-    skip: clientMissing("xarray"),
-  },
+  { skip: clientMissing("xarray") },
   async (t) => {
     const directory = await makeDirectory(t);
     const seed = Math.floor(Math.random() * 1e6);

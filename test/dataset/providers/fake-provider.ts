@@ -8,8 +8,6 @@ import { type FakeSource, fakeSource, storedArray, storedTree } from "../../supp
 /** A provider whose list and datasets a test sets. */
 export interface FakeProvider extends DatasetProvider {
   ids: readonly string[];
-  /** Set by tests: lists wait for it. */
-  hold: Promise<unknown> | undefined;
   /** Error that lists throw. */
   failure: Error | undefined;
   /** Error that opening a dataset throws, by its id. */
@@ -17,37 +15,26 @@ export interface FakeProvider extends DatasetProvider {
   /** Sources of datasets in the order in which they were opened. */
   readonly opened: { readonly id: string; readonly source: FakeSource }[];
   lists: number;
-  /** Lists under way at the same time, at most. */
-  atOnce: number;
   closed: boolean;
   /** Says that the list has changed. */
   changed(): void;
 }
 
 export function fakeProvider(name: string, ids: readonly string[], prefix = `${name}~`): FakeProvider {
-  let listing = 0;
   let change = () => {};
   const provider: FakeProvider = {
     name,
     prefix,
     ids,
-    hold: undefined,
     failure: undefined,
     broken: new Map(),
     opened: [],
     lists: 0,
-    atOnce: 0,
     closed: false,
     async list() {
       provider.lists++;
-      provider.atOnce = Math.max(provider.atOnce, ++listing);
-      try {
-        await provider.hold;
-        if (provider.failure !== undefined) throw provider.failure;
-        return provider.ids;
-      } finally {
-        listing--;
-      }
+      if (provider.failure !== undefined) throw provider.failure;
+      return provider.ids;
     },
     async open(id): Promise<GivenDataset | undefined> {
       const error = provider.broken.get(id);

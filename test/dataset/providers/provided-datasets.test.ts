@@ -102,29 +102,6 @@ t.test("a provider that fails harms no other, keeps its datasets, and is asked a
   await registry.close();
 });
 
-t.test(
-  "a provider that hangs holds up the start for a few seconds, is not asked twice, and comes late",
-  async (t) => {
-    const good = fakeProvider("good", ["a"]);
-    const slow = fakeProvider("slow", ["a"]);
-    let answer = () => {};
-    slow.hold = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    const { registry, lines } = await openRegistry([slow, good]);
-    t.same(registry.ids(), ["good~a"]);
-    t.match(lines, [{ level: 40, provider: "slow", msg: /not listed yet/ }]);
-    const refreshed = Promise.all([registry.refresh(), registry.refresh()]);
-    t.equal(slow.lists, 1);
-    await registry.open("good~a");
-    answer();
-    await refreshed;
-    t.same(registry.ids(), ["good~a", "slow~a"]);
-    t.equal(slow.atOnce, 1);
-    await registry.close();
-  },
-);
-
 t.test("a list that is under way is aborted when the registry closes", async (t) => {
   const provider = fakeProvider("p", []);
   let signal: AbortSignal | undefined;
@@ -241,42 +218,6 @@ t.test("only so many are open: those close first that were not asked for for the
   t.notOk(provider.opened.find(({ id, source }) => id === open[0] && !source.closed)?.source.closed);
   await registry.close();
   t.ok(provider.opened.every(({ source }) => source.closed));
-});
-
-t.test("a dataset that was closed for others is found again by a request in flight", async (t) => {
-  const provider = fakeProvider("p", ["a", "b"]);
-  const { registry } = await openRegistry([provider], { maxOpenDatasets: 1 });
-  const snapshot = await registry.open("p~a");
-  await delay(1_100);
-  await registry.open("p~b");
-  await until(() => provider.opened[0]?.source.closed === true);
-  t.equal((await registry.refreshBeforeNotFound(snapshot)).id, "p~a");
-  t.equal(provider.opened.length, 3);
-  await registry.close();
-});
-
-t.test("a reload takes over providers that are the same with their open datasets", async (t) => {
-  const kept = fakeProvider("kept", ["a"]);
-  const dropped = fakeProvider("dropped", ["a"]);
-  const added = fakeProvider("added", ["a"]);
-  const first = await openRegistry([kept, dropped]);
-  const snapshot = await first.registry.open("kept~a");
-  const lists = kept.lists;
-  const second = await openRegistry([added, kept], { former: first });
-  t.same(second.registry.ids(), ["added~a", "kept~a"]);
-  t.equal(second.registry.open("kept~a"), snapshot);
-  t.equal(kept.lists, lists, "its list is known");
-  t.same(first.registry.ids(), ["dropped~a", "kept~a"], "requests in flight have the former ones");
-  await first.registry.open("dropped~a");
-  await first.registry.close();
-  t.notOk(kept.closed);
-  t.ok(dropped.closed);
-  t.ok(dropped.opened[0]?.source.closed);
-  kept.ids = ["a", "b"];
-  await second.registry.refresh();
-  t.same(second.registry.ids(), ["added~a", "kept~a", "kept~b"]);
-  await second.registry.close();
-  t.ok(kept.closed);
 });
 
 t.test("a configuration that cannot be opened closes its own providers alone", async (t) => {
