@@ -106,14 +106,6 @@ t.test("stored bytes pass through, then come from the cache", async (t) => {
   t.equal(second.read(0), undefined, "evicted meanwhile");
 });
 
-t.test("a cached chunk holds no memory", async (t) => {
-  const { serve } = await setup(t);
-  await (await serve("0.0")).open();
-  const body = await (await serve("0.0")).open();
-  t.equal(body?.heldByteLength, 0);
-  t.equal(Buffer.from(body?.read(0) ?? []).toString(), "stored bytes");
-});
-
 t.test(
   "a program reads served chunks: from the cache, as stored, or made; absent ones are undefined",
   async (t) => {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import t from "tap";
 import { makeDemoData } from "../../scripts/demo/demo-data.js";
-import { formatCollection, formatInspection, type Inspection, inspectTree } from "../../src/cli/inspect.js";
+import { formatInspection, type Inspection, inspectTree } from "../../src/cli/inspect.js";
 import { createFileSource } from "../../src/formats/file-source.js";
 import { createFileStore } from "../../src/stores/file-store.js";
 import { plainArray, plainFile, plainFormat } from "../support/plain-format.js";
@@ -151,20 +151,6 @@ t.test("inspect lists the datasets of a folder or a pattern, and opens none", as
   t.match(folder.stdout, /\n1 problem:\n {2}2024\/b~\.nc: expected a name without "~"/);
   const { stdout } = await runProgram(["inspect", "--json", "x=**/*.nc"], { cwd });
   t.match(JSON.parse(stdout), { datasets: [{ id: "x~2024~a.nc" }], problems: [{ name: "2024/b~.nc" }] });
-});
-
-t.test("of many datasets and problems, the first and the last are shown", async (t) => {
-  const ids = Array.from({ length: 1_000 }, (_, index) => `archive~d${String(index).padStart(3, "0")}`);
-  const datasets = ids.map((id) => ({ id, location: `/data/${id}` }));
-  const problems = ids.map((name) => ({ name, reason: "broken" }));
-  const lines = formatCollection({ location: "/data", datasets, problems, seconds: 0.25 }).split("\n");
-  t.equal(lines.length, 1 + 2 + 21 + 2 + 21 + 1);
-  t.same(
-    lines.filter((line) => line.includes("…")),
-    ["  … 980 more", "  … 980 more"],
-  );
-  t.match(lines[13], /^ {2}… 980 more$/);
-  t.match(lines[14], /archive~d990/);
 });
 
 const air: Inspection["groups"][number]["variables"][number] = {

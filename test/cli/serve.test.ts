@@ -19,53 +19,74 @@ t.jobs = 2;
 
 const INVENTED = fileURLToPath(new URL("../support/servers/serve-invented.js", import.meta.url));
 
-for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  t.test(`${signal} closes the server and exits with 0`, async (t) => {
-    const run = runScript(INVENTED, ["well"]);
-    await run.says("ready");
-    t.equal(run.stdout(), "zpublish ready on http://invented\n", "one line on standard output");
-    run.child.kill(signal);
-    t.equal(await run.ended, 0);
-    t.match(run.stderr(), /^closed$/m);
+/** What an invented server says, what it is sent then, and how it ends. */
+const LIVES: readonly (readonly [
+  name: string,
+  how: string,
+  steps: readonly (readonly [says: string, signal: NodeJS.Signals])[],
+  code: number,
+  stderr?: RegExp,
+])[] = [
+  ["SIGTERM closes the server", "well", [["ready", "SIGTERM"]], 0, /^closed$/m],
+  ["SIGINT closes the server", "well", [["ready", "SIGINT"]], 0, /^closed$/m],
+  [
+    "a second signal ends the program at once",
+    "slow to close",
+    [
+      ["ready", "SIGTERM"],
+      ["closing for long", "SIGTERM"],
+    ],
+    143,
+  ],
+  [
+    "closing that fails is logged",
+    "failing to close",
+    [["ready", "SIGTERM"]],
+    1,
+    /closing failed: the disk is gone/,
+  ],
+  [
+    "SIGHUP refreshes, every time",
+    "well",
+    [
+      ["ready", "SIGHUP"],
+      ["refreshed\n", "SIGHUP"],
+      ["refreshed\n", "SIGTERM"],
+    ],
+    0,
+  ],
+  [
+    "after a refresh that fails the server keeps running",
+    "failing to refresh",
+    [
+      ["ready", "SIGHUP"],
+      ["refresh failed", "SIGTERM"],
+    ],
+    0,
+  ],
+  [
+    "a bug is logged with its stack",
+    "with a mistake of ours",
+    [],
+    1,
+    /^(?=[\s\S]*"stack":"TypeError: x is not a function)[\s\S]*^zpublish: x is not a function$/m,
+  ],
+  ["an error later is logged", "with an error later", [], 1, /internal error: out of the blue/],
+  ["a rejection later is logged", "with a rejection later", [], 1, /internal error: out of the blue/],
+];
+
+for (const [name, how, steps, code, stderr = /^/] of LIVES) {
+  t.test(`${name}: exit code ${code}`, async (t) => {
+    const run = runScript(INVENTED, [how]);
+    for (const [says, signal] of steps) {
+      await run.says(says);
+      run.child.kill(signal);
+    }
+    t.equal(await run.ended, code);
+    t.match(run.stderr(), stderr);
+    if (how === "well") t.equal(run.stdout(), "zpublish ready on http://invented\n", "one line");
   });
 }
-
-t.test("a second signal ends the program at once", async (t) => {
-  const run = runScript(INVENTED, ["slow to close"]);
-  await run.says("ready");
-  run.child.kill("SIGTERM");
-  await run.says("closing for long");
-  run.child.kill("SIGTERM");
-  t.equal(await run.ended, 143);
-});
-
-t.test("closing that fails is logged and exits with 1", async (t) => {
-  const run = runScript(INVENTED, ["failing to close"]);
-  await run.says("ready");
-  run.child.kill("SIGTERM");
-  t.equal(await run.ended, 1);
-  t.match(run.stderr(), /closing failed: the disk is gone/);
-});
-
-t.test("SIGHUP refreshes, every time", async (t) => {
-  const run = runScript(INVENTED, ["well"]);
-  await run.says("ready");
-  run.child.kill("SIGHUP");
-  await run.says("refreshed\n");
-  run.child.kill("SIGHUP");
-  await run.says("refreshed\n");
-  run.child.kill("SIGTERM");
-  t.equal(await run.ended, 0);
-});
-
-t.test("a refresh that fails is logged, and the server keeps running", async (t) => {
-  const run = runScript(INVENTED, ["failing to refresh"]);
-  await run.says("ready");
-  run.child.kill("SIGHUP");
-  await run.says("refresh failed");
-  run.child.kill("SIGTERM");
-  t.equal(await run.ended, 0);
-});
 
 t.test("while datasets are opened SIGHUP does nothing and SIGTERM exits with 0", async (t) => {
   const run = runScript(INVENTED, ["opening for ever"]);
@@ -76,21 +97,6 @@ t.test("while datasets are opened SIGHUP does nothing and SIGTERM exits with 0",
   t.equal(await run.ended, 0);
   t.equal(run.stdout(), "");
 });
-
-t.test("a bug is logged with its stack and exits with 1", async (t) => {
-  const run = runScript(INVENTED, ["with a mistake of ours"]);
-  t.equal(await run.ended, 1);
-  t.match(run.stderr(), /"stack":"TypeError: x is not a function/);
-  t.match(run.stderr(), /^zpublish: x is not a function$/m);
-});
-
-for (const how of ["with an error later", "with a rejection later"]) {
-  t.test(`a server ${how} logs it and exits with 1`, async (t) => {
-    const run = runScript(INVENTED, [how]);
-    t.equal(await run.ended, 1);
-    t.match(run.stderr(), /internal error: out of the blue/);
-  });
-}
 
 /** Without the lines about progress that a slow machine logs. */
 const QUIET = ["--no-cache", "--log-level", "error"];

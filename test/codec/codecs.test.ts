@@ -9,7 +9,7 @@ import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import { encodeZstd } from "../../src/codec/zstd.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
-import { encodeProblem, INTERNAL_RULES, RULED_CODEC_IDS } from "../../src/zarr/plan/codec-rules.js";
+import { encodeProblem, RULED_CODEC_IDS } from "../../src/zarr/plan/codec-rules.js";
 import { createEncodingPlan, type EncodingRequest } from "../../src/zarr/plan/create-encoding-plan.js";
 import { bloscFrame, FLAG, INNER, uint32 } from "../support/codec/blosc-frame.js";
 import {
@@ -52,22 +52,6 @@ const FILTERS: CodecSpec[] = [
   { id: "crc32" },
   { id: "adler32" },
 ];
-
-t.test("codecs of files have none of the ids of numcodecs", async (t) => {
-  const ids = Object.keys(INTERNAL_RULES);
-  const numcodecs = [
-    "astype",
-    "base64",
-    "bz2",
-    "categorize",
-    "fletcher32",
-    "jenkins_lookup3",
-    "json2",
-    "lzma",
-  ];
-  for (const id of [...numcodecs, "msgpack2", "n5_wrapper", "packbits", "pcodec", "pickle", "zfpy"])
-    t.notOk(ids.includes(id), id);
-});
 
 t.test("codecs have a rule and an implementation each", async (t) => {
   t.same(Object.keys(CODECS).sort(), [...RULED_CODEC_IDS].sort());

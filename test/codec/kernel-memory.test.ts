@@ -21,19 +21,6 @@ t.setTimeout(240_000);
 
 const MIB = 2 ** 20;
 
-t.test("memory that is leased lies in the kernel, and is used again", async (t) => {
-  const kernel = createKernel();
-  const first = kernel.lease();
-  const a = first.allocate(1000);
-  const b = first.allocate(1000);
-  t.equal(a.buffer, b.buffer);
-  t.ok(b.byteOffset >= a.byteOffset + 1000 + 16, "room behind it for what encoders write too much");
-  first.end();
-  const second = kernel.lease();
-  t.equal(second.allocate(1000).byteOffset, a.byteOffset);
-  second.end();
-});
-
 t.test("one lease at a time; others have memory of their own", async (t) => {
   const kernel = createKernel();
   const first = kernel.lease();
@@ -47,27 +34,6 @@ t.test("one lease at a time; others have memory of their own", async (t) => {
   t.ok(bytes.every((byte) => byte === 7));
   first.end();
   t.equal(kernel.lease().allocate(100).buffer, bytes.buffer);
-});
-
-t.test("going back to a mark gives back what came after", async (t) => {
-  const { memory } = createKernel();
-  const kept = memory.allocate(10).fill(1);
-  const mark = memory.mark();
-  const place = memory.allocate(5000).byteOffset;
-  memory.rewind(mark);
-  t.equal(memory.allocate(10).fill(2).byteOffset, place);
-  t.same([...kept], Array(10).fill(1));
-});
-
-t.test("what is kept is a copy of what lies in the kernel, and everything else as it is", async (t) => {
-  const { memory } = createKernel();
-  const inside = memory.allocate(3).fill(5);
-  const outside = new Uint8Array(3);
-  t.equal(memory.keep(outside), outside);
-  const kept = memory.keep(inside);
-  inside.fill(0);
-  t.same([...kept], [5, 5, 5]);
-  t.not(kept.buffer, inside.buffer);
 });
 
 t.test("memory grows to what was wanted once nothing is allocated, up to its bound", async (t) => {
@@ -103,15 +69,6 @@ t.test("a lease ends once, and a mark is gone back to once", async (t) => {
   const mark = kernel.memory.mark();
   second.end();
   t.throws(() => kernel.memory.rewind(mark), /expected a mark of at most/);
-});
-
-t.test("a lease leaves room for work on what lies elsewhere", async (t) => {
-  const kernel = createKernel();
-  const lease = kernel.lease();
-  const buffer = lease.allocate(1).buffer;
-  while (lease.allocate(2 * MIB).buffer === buffer);
-  t.equal(kernel.memory.allocate(4 * MIB).buffer, buffer);
-  lease.end();
 });
 
 t.test(

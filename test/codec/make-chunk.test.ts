@@ -113,22 +113,6 @@ t.test(
   },
 );
 
-t.test("stored chunks that belong to one served chunk alone are not kept", async (t) => {
-  const stored = storedArray();
-  const reader = await readerOf(stored, arrayBytes([10, 12], 4));
-  // Stored chunks are 4 × 5: none lies in two boxes of eight rows, and one row of them in two of six.
-  for (const [rows, kept] of [
-    [8, 0],
-    [6, 3 * 80],
-  ] as const) {
-    const { plan } = createEncodingPlan(stored, { chunkShape: [rows, 12], compressor: null });
-    const decoded = { cache: createDecodedCache(), sourceKey: "x" };
-    for (const row of [0, 1]) await makeChunk(plan, [row, 0], reader, { decoded });
-    t.equal(decoded.cache.byteLength, kept, `${rows} rows`);
-  }
-  t.equal(reader.reads, 9 + 9);
-});
-
 t.test("absent is absent, unless the plan says that it is served filled", async (t) => {
   const stored = storedArray({
     fill: { served: null, item: new Uint8Array([1, 2, 3, 4]), absentIsServed: false },

@@ -369,52 +369,40 @@ t.test("a plugin's package is looked for where it is asked for", async (t) => {
   });
 });
 
-t.test("the result is frozen through and through", async (t) => {
-  const config = resolveConfig({ argv: ["a=b"], env: {}, cwd: "/" });
-  t.ok(Object.isFrozen(config));
-  t.ok(Object.isFrozen(config.datasets[0]?.encoding));
-  t.ok(Object.isFrozen(config.cache));
-});
+const PORT = "an integer from 0 to 65535";
+
+/** Flags with values that they do not take, and what they expect. */
+const BAD_VALUES: readonly (readonly [flag: string, value: string, expected: string])[] = [
+  ["--port", "70000", PORT],
+  ["--port", "abc", PORT],
+  ["--workers", "0", "an integer from 1 to 1024"],
+  ["--refresh", "-1", "a number of seconds from 0 (never) to 86400"],
+  ["--cache-size", "ten", "a size of at least 1MiB, such as 10GiB, 512MB or 1048576"],
+  [
+    "--cors-origin",
+    "https://example.org/",
+    "*, origins such as https://example.org separated by commas (without a path), or nothing",
+  ],
+  [
+    "--cache-control",
+    "a\r\nx: y",
+    "a Cache-Control value of visible ASCII characters, such as public, max-age=3600",
+  ],
+  ["--root-path", "/a/../b", "a path of letters, digits and -._~, such as /prefix"],
+  ["--log-level", "loud", "one of silent, fatal, error, warn, info, debug, trace"],
+  ["--host", "localhost:80", "a host name or an address without scheme and port"],
+  ["--cache-dir", "", "a directory"],
+  ["--title", "a\nb", "a title of 1 to 200 characters"],
+  ["--plugin", "", "a plugin's name or module"],
+];
 
 const BAD_ARGUMENTS: readonly (readonly [string[], Env, string])[] = [
-  [["--port", "70000"], {}, "--port: expected an integer from 0 to 65535, received 70000"],
-  [["--port", "abc"], {}, '--port: expected an integer from 0 to 65535, received "abc"'],
-  [["--workers", "0"], {}, "--workers: expected an integer from 1 to 1024, received 0"],
-  [["--refresh", "-1"], {}, "--refresh: expected a number of seconds from 0 (never) to 86400, received -1"],
-  [
-    ["--cache-size", "ten"],
-    {},
-    '--cache-size: expected a size of at least 1MiB, such as 10GiB, 512MB or 1048576, received "ten"',
-  ],
-  [
-    ["--cors-origin", "https://example.org/"],
-    {},
-    '--cors-origin: expected *, origins such as https://example.org separated by commas (without a path), or nothing, received "https://example.org/"',
-  ],
-  [
-    ["--cache-control", "a\r\nx: y"],
-    {},
-    '--cache-control: expected a Cache-Control value of visible ASCII characters, such as public, max-age=3600, received "a\\r\\nx: y"',
-  ],
-  [
-    ["--root-path", "/a/../b"],
-    {},
-    '--root-path: expected a path of letters, digits and -._~, such as /prefix, received "/a/../b"',
-  ],
-  [
-    ["--log-level", "loud"],
-    {},
-    '--log-level: expected one of silent, fatal, error, warn, info, debug, trace, received "loud"',
-  ],
-  [
-    ["--host", "localhost:80"],
-    {},
-    '--host: expected a host name or an address without scheme and port, received "localhost:80"',
-  ],
-  [["--cache-dir", ""], {}, '--cache-dir: expected a directory, received ""'],
-  [["--title", "a\nb"], {}, '--title: expected a title of 1 to 200 characters, received "a\\nb"'],
+  ...BAD_VALUES.map(([flag, value, expected]): [string[], Env, string] => {
+    const received = /^-?\d+$/.test(value) ? value : JSON.stringify(value);
+    return [[flag, value], {}, `${flag}: expected ${expected}, received ${received}`];
+  }),
   [["--port"], {}, "option '--port <port>' argument missing"],
-  [[], { ZPUBLISH_PORT: "x" }, 'ZPUBLISH_PORT: expected an integer from 0 to 65535, received "x"'],
+  [[], { ZPUBLISH_PORT: "x" }, `ZPUBLISH_PORT: expected ${PORT}, received "x"`],
   [[], { ZPUBLISH_SKIP_INVALID: "maybe" }, 'ZPUBLISH_SKIP_INVALID: expected true or false, received "maybe"'],
   [
     ["--no-plugin", "zar"],
@@ -422,16 +410,19 @@ const BAD_ARGUMENTS: readonly (readonly [string[], Env, string])[] = [
     '--no-plugin: unknown plugin "zar"; built in are dataset_info, explore, module_version, plugin_info, thumbnail, zarr, zarr3; another one is given by its module: NAME=MODULE, or {"module": …} in the file',
   ],
   [["--plugin", "zarr=./x.js"], {}, '--plugin: "zarr" is built in; expected another name for a module'],
-  [["--plugin", ""], {}, '--plugin: expected a plugin\'s name or module, received ""'],
-  [["=x"], {}, 'command line: "=x": expected a non-empty id'],
-  [["x="], {}, 'command line: "x=": expected [ID=]LOCATION, received no location'],
-  [["/"], {}, 'command line: "/": expected a non-empty id; give it one: ID=LOCATION'],
-  [["..=x"], {}, 'command line: "..=x": expected an id other than "." and "..", received ".."'],
-  [
-    ["a\u0001=x"],
+  ...(
+    [
+      ["=x", "expected a non-empty id"],
+      ["x=", "expected [ID=]LOCATION, received no location"],
+      ["/", "expected a non-empty id; give it one: ID=LOCATION"],
+      ["..=x", 'expected an id other than "." and "..", received ".."'],
+      ["a\u0001=x", 'expected an id without control characters, received "a\\u0001"'],
+    ] as const
+  ).map(([text, problem]): [string[], Env, string] => [
+    [text],
     {},
-    'command line: "a\\u0001=x": expected an id without control characters, received "a\\u0001"',
-  ],
+    `command line: ${JSON.stringify(text)}: ${problem}`,
+  ]),
   [
     [`${"é".repeat(513)}=x`],
     {},
@@ -483,71 +474,65 @@ t.test("an unknown variable is refused, foreign ones are left alone", async (t) 
   t.match(problems[0], /^ZPUBLISH_PROT: unknown variable; expected one of ZPUBLISH_HOST, ZPUBLISH_PORT, /);
 });
 
-const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
-  ["", ["invalid JSON: expected a JSON value at line 1, column 1, received the end of the document"]],
-  ['{\n "port": 1,\n}', ['invalid JSON: expected a key in double quotes at line 3, column 1, received "}"']],
-  ["[]", ["expected a JSON object, received []"]],
-  ['{"prot": 1}', ['unknown key "prot"; expected one of host, port, workers, processes, cache, cacheDir,']],
-  ['{"port": "9000"}', ['port: expected an integer from 0 to 65535, received "9000"']],
-  ['{"port": null}', ["port: expected an integer from 0 to 65535, received null"]],
-  ['{"datasets": []}', ["datasets: expected an object of datasets by id, received []"]],
-  ['{"datasets": {"a/b": "x"}}', ['datasets["a/b"]: expected an id without "/", received "a/b"']],
-  ['{"datasets": {"a": 3}}', ["datasets.a: expected a location, or an object with one, received 3"]],
-  ['{"datasets": {"a": {}}}', ["datasets.a.location: expected a location, received nothing"]],
+/** Settings of the dataset `a`, and the beginning of what is said of them. */
+const BAD_DATASETS: readonly (readonly [string, string])[] = [
+  ["3", ": expected a location, or an object with one, received 3"],
+  ["{}", ".location: expected a location, received nothing"],
   [
-    '{"datasets": {"a": {"location": "x", "chunk": 1}}}',
-    [
-      'datasets.a: unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, overviews, variables, concat, stack',
-    ],
+    '{"location": "x", "chunk": 1}',
+    ': unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, overviews, variables, concat, stack',
   ],
   [
-    '{"datasets": {"big": {"location": "x", "variables": {"t2m": {"chunks": {"time": -3}}}}}}',
-    [
-      "datasets.big.variables.t2m.chunks.time: expected a positive integer, or -1 for the whole axis, received -3",
-    ],
+    '{"location": "x", "variables": {"t2m": {"chunks": {"time": -3}}}}',
+    ".variables.t2m.chunks.time: expected a positive integer, or -1 for the whole axis, received -3",
   ],
   [
-    '{"datasets": {"a": {"location": "x", "encoding": {"compressor": "zstd"}}}}',
-    [
-      'datasets.a.encoding.compressor: expected an object with an "id", such as {"id": "zstd", "level": 3}, or null, received "zstd"',
-    ],
+    '{"location": "x", "encoding": {"compressor": "zstd"}}',
+    '.encoding.compressor: expected an object with an "id", such as {"id": "zstd", "level": 3}, or null, received "zstd"',
   ],
   [
-    '{"datasets": {"a": {"location": "x", "overviews": "yes"}}}',
-    ['datasets.a.overviews: expected true, false, or an object of levels, method, metadata, received "yes"'],
+    '{"location": "x", "overviews": "yes"}',
+    '.overviews: expected true, false, or an object of levels, method, metadata, received "yes"',
   ],
+  ['{"location": "x", "variables": {"v": {}, "/v": {}}}', '.variables["/v"]: the variable v is named twice'],
   [
-    '{"datasets": {"a": {"location": "x", "overviews": {"levels": 17, "method": "min", "metadata": "cf"}}}}',
-    [
-      'datasets.a.overviews.levels: expected an integer from 1 to 16, or "auto", received 17',
-      'datasets.a.overviews.method: expected one of mean, nearest, max, mode, received "min"',
-      'datasets.a.overviews.metadata: expected one of geo, ome, received "cf"',
-    ],
-  ],
-  [
-    '{"datasets": {"a": {"location": "x", "variables": {"v": {}, "/v": {}}}}}',
-    ['datasets.a.variables["/v"]: the variable v is named twice'],
-  ],
-  [
-    '{"datasets": {"a": {"location": "x", "cacheControl": "\\u0000"}}}',
-    ["datasets.a.cacheControl: expected a Cache-Control value of visible ASCII characters"],
-  ],
-  [
-    '{"plugins": {"zarr": 1}}',
-    ["plugins.zarr: expected true, false, or an object of enabled, module, options, received 1"],
-  ],
-  ['{"plugins": {"zar": true}}', ['plugins.zar: unknown plugin "zar"; built in are']],
-  [
-    '{"plugins": {"mine": {"modul": "x"}}}',
-    ['plugins.mine: unknown key "modul"; expected one of enabled, module, options'],
-  ],
-  [
-    '{"port": -1, "workers": 0}',
-    ["port: expected an integer from 0 to 65535, received -1", "workers: expected an integer"],
+    '{"location": "x", "cacheControl": "\\u0000"}',
+    ".cacheControl: expected a Cache-Control value of visible ASCII characters",
   ],
 ];
 
-for (const [text, lines] of BAD_FILES) {
+const BAD_FILES: readonly (readonly [text: string, ...lines: string[]])[] = [
+  ["", "invalid JSON: expected a JSON value at line 1, column 1, received the end of the document"],
+  ['{\n "port": 1,\n}', 'invalid JSON: expected a key in double quotes at line 3, column 1, received "}"'],
+  ["[]", "expected a JSON object, received []"],
+  ['{"prot": 1}', 'unknown key "prot"; expected one of host, port, workers, processes, cache, cacheDir,'],
+  ['{"port": "9000"}', `port: expected ${PORT}, received "9000"`],
+  ['{"port": null}', `port: expected ${PORT}, received null`],
+  ['{"datasets": []}', "datasets: expected an object of datasets by id, received []"],
+  ['{"datasets": {"a/b": "x"}}', 'datasets["a/b"]: expected an id without "/", received "a/b"'],
+  ...BAD_DATASETS.map(([a, problem]): [string, string] => [
+    `{"datasets": {"a": ${a}}}`,
+    `datasets.a${problem}`,
+  ]),
+  [
+    '{"datasets": {"a": {"location": "x", "overviews": {"levels": 17, "method": "min", "metadata": "cf"}}}}',
+    'datasets.a.overviews.levels: expected an integer from 1 to 16, or "auto", received 17',
+    'datasets.a.overviews.method: expected one of mean, nearest, max, mode, received "min"',
+    'datasets.a.overviews.metadata: expected one of geo, ome, received "cf"',
+  ],
+  [
+    '{"plugins": {"zarr": 1}}',
+    "plugins.zarr: expected true, false, or an object of enabled, module, options, received 1",
+  ],
+  ['{"plugins": {"zar": true}}', 'plugins.zar: unknown plugin "zar"; built in are'],
+  [
+    '{"plugins": {"mine": {"modul": "x"}}}',
+    'plugins.mine: unknown key "modul"; expected one of enabled, module, options',
+  ],
+  ['{"port": -1, "workers": 0}', `port: expected ${PORT}, received -1`, "workers: expected an integer"],
+];
+
+for (const [text, ...lines] of BAD_FILES) {
   t.test(`a file is refused with its place: ${JSON.stringify(text).slice(0, 90)}`, async (t) => {
     const cwd = t.testdir({ "config.json": text });
     const problems = problemsOf(() => resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }));

@@ -4,46 +4,21 @@ import { resolveConfig } from "../../src/config/resolve-config.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { deployPath, deployText, imageEnvironment, imageUser, parseYaml } from "./examples.js";
 
-interface Probe {
-  readonly httpGet: { readonly path: string; readonly port: string };
-  readonly periodSeconds: number;
-  readonly timeoutSeconds: number;
-  readonly failureThreshold: number;
-}
-
-interface Container {
-  readonly args: readonly string[];
-  readonly env: readonly { readonly name: string; readonly value: string }[];
-  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
-  readonly startupProbe: Probe;
-  readonly livenessProbe: Probe;
-  readonly readinessProbe: Probe;
-  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
-  readonly securityContext: object;
-}
-
-interface PodSpec {
-  readonly containers: readonly [Container];
-  readonly terminationGracePeriodSeconds: number;
-  readonly enableServiceLinks: boolean;
-  readonly automountServiceAccountToken: boolean;
-  readonly securityContext: Readonly<Record<string, unknown>>;
-  readonly volumes: readonly { readonly name: string; readonly configMap?: { readonly name: string } }[];
-}
+// biome-ignore lint/suspicious/noExplicitAny: a spec has as many shapes as there are kinds.
+type Spec = any;
 
 interface Manifest {
   readonly kind: string;
   readonly metadata: { readonly name: string };
-  // biome-ignore lint/suspicious/noExplicitAny: a spec has as many shapes as there are kinds.
-  readonly spec: any;
+  readonly spec: Spec;
 }
 
 const FOLDER = "kubernetes/";
 const skip = clientMissing("yaml");
 
 /** Returns the variables of a container: those of its image, and its own. */
-function environmentOf({ env }: Container): Record<string, string> {
-  return { ...imageEnvironment(), ...Object.fromEntries(env.map(({ name, value }) => [name, value])) };
+function environmentOf({ env }: Spec): Record<string, string> {
+  return { ...imageEnvironment(), ...Object.fromEntries(env.map(({ name, value }: Spec) => [name, value])) };
 }
 
 interface Kustomization {
@@ -62,7 +37,7 @@ function read() {
     if (found === undefined) throw new Error(`expected a ${kind} ${name}`);
     return found;
   };
-  const podOf = (kind: string, name: string) => find(kind, name).spec.template.spec as PodSpec;
+  const podOf = (kind: string, name: string) => find(kind, name).spec.template.spec;
   const pod = podOf("StatefulSet", "zpublish");
   const [container] = pod.containers;
   const config = resolveConfig({
@@ -89,12 +64,12 @@ t.test("the times of Kubernetes leave a server the time that it takes to drain",
 
 t.test("ports, directories and users of the manifests are those of the image", { skip }, async (t) => {
   const { pod, container, config, kustomization, find } = read();
-  const port = (wanted: string) => container.ports.find(({ name }) => name === wanted)?.containerPort;
+  const port = (wanted: string) => container.ports.find(({ name }: Spec) => name === wanted)?.containerPort;
   t.equal(port("http"), config.port);
   t.equal(port("admin"), config.observe.admin?.port);
   t.equal(pod.securityContext.runAsUser, imageUser().user);
   t.equal(pod.securityContext.runAsGroup, imageUser().group);
-  const mounts = container.volumeMounts.map(({ mountPath }) => mountPath);
+  const mounts: string[] = container.volumeMounts.map(({ mountPath }: Spec) => mountPath);
   t.ok(mounts.includes(config.cache?.directory ?? "none"));
   t.ok(config.datasets.every(({ location }) => mounts.some((path) => location.startsWith(`${path}/`))));
   t.ok(mounts.some((path) => config.access.tokenFile?.startsWith(`${path}/`)));
@@ -144,48 +119,6 @@ t.test("the balancer knows by name as many instances as there may be", { skip },
   t.ok(autoscaler.minReplicas < autoscaler.maxReplicas);
   t.notOk("replicas" in spec, "which the autoscaler says");
 });
-
-/** Lists of Kubernetes whose items are merged, and the field by which two are the same. */
-const MERGE_KEYS: Readonly<Record<string, string>> = {
-  containers: "name",
-  env: "name",
-  volumes: "name",
-  volumeMounts: "mountPath",
-};
-
-type Value = Readonly<Record<string, unknown>>;
-
-/** Applies a strategic merge patch as kustomize does: `null` and `$patch: delete` remove, and other lists are replaced. */
-function strategicMerge(base: Value, patch: Value): Value {
-  const merged: Record<string, unknown> = { ...base };
-  for (const [name, changed] of Object.entries(patch)) {
-    const present = merged[name];
-    const key = MERGE_KEYS[name];
-    if (changed === null) delete merged[name];
-    else if (Array.isArray(changed)) {
-      merged[name] =
-        key !== undefined && Array.isArray(present) ? mergeItems(present, changed, key) : changed;
-    } else if (isObject(changed) && isObject(present)) merged[name] = strategicMerge(present, changed);
-    else merged[name] = changed;
-  }
-  return merged;
-}
-
-/** @throws Error if an item is to be deleted that is not there: kustomize says nothing then. */
-function mergeItems(base: readonly Value[], patch: readonly Value[], key: string): Value[] {
-  const items = new Map(base.map((item) => [item[key], item]));
-  for (const change of patch) {
-    const present = items.get(change[key]);
-    if (change.$patch === "delete") {
-      if (!items.delete(change[key])) throw new Error(`expected an item ${key}: ${change[key]} to delete`);
-    } else items.set(change[key], present === undefined ? change : strategicMerge(present, change));
-  }
-  return [...items.values()];
-}
-
-function isObject(value: unknown): value is Value {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** Backends of a configuration without its comments, and without what says where instances are. */
 function rules(text: string): string[] {

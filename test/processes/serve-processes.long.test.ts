@@ -1,25 +1,19 @@
 import { once } from "node:events";
 import { cp, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import t, { type Test } from "tap";
+import t from "tap";
 import { isAlive, until } from "../support/servers/process-table.js";
 import { madeChunks, NOISE_CHUNKS, serveNoise, writeNoise } from "../support/servers/program-stores.js";
 import { openConnection, type RawConnection, requestText } from "../support/servers/raw-request.js";
-import { PROGRAM, runScript } from "../support/servers/run-program.js";
+import { runProgram } from "../support/servers/run-program.js";
 import { connect, connectTo } from "../support/servers/start-program.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
 t.setTimeout(240_000);
 
-/** Runs the program until it ends as expected, and kills it if it does not. */
-async function runProgram(t: Test, args: readonly string[]) {
-  // Without the lines about progress that a slow machine logs.
-  const run = runScript(PROGRAM, args, { env: { ZPUBLISH_LOG_LEVEL: "error" } });
-  t.teardown(() => void run.child.kill("SIGKILL"));
-  const code = await run.ended;
-  return { code, stdout: run.stdout(), stderr: run.stderr() };
-}
+/** Without the lines about progress that a slow machine logs. */
+const QUIET = { env: { ZPUBLISH_LOG_LEVEL: "error" } };
 
 async function ask(connection: RawConnection, path: string, headers: Record<string, string> = {}) {
   connection.send(requestText(path, { headers }));
@@ -205,7 +199,7 @@ t.test(
     for (const { port } of [many, one]) {
       for (const processes of ["1", "2"]) {
         const args = ["serve", location, "--no-cache", "--port", String(port), "--processes", processes];
-        const { code, stdout, stderr } = await runProgram(t, args);
+        const { code, stdout, stderr } = await runProgram(args, QUIET);
         const line = `zpublish: Cannot listen on 127.0.0.1:${port}: the port is in use by another program\n`;
         t.strictSame({ code, stdout, stderr }, { code: 1, stdout: "", stderr: line });
       }
@@ -239,7 +233,7 @@ t.test("a process that cannot start fails with the message of a single one", { s
     const said = [];
     for (const processes of ["1", "2"]) {
       said.push(
-        await runProgram(t, ["serve", "--no-cache", "--port", "0", "--processes", processes, ...args]),
+        await runProgram(["serve", "--no-cache", "--port", "0", "--processes", processes, ...args], QUIET),
       );
     }
     t.strictSame(said[1], said[0]);

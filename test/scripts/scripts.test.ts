@@ -1,35 +1,13 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
-import * as zarr from "zarrita";
 import { makeDemoData } from "../../scripts/demo/demo-data.js";
 import { OPTION_DOCUMENT, optionTable, withOptionTable } from "../../scripts/option-table.js";
 import { OPTION_KEYS } from "../../src/config/options.js";
 import { runScript } from "../support/servers/run-program.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
-
-/** zarrita's view of a directory. */
-function storeOf(directory: string) {
-  const get = async (key: string): Promise<Uint8Array | undefined> =>
-    readFile(join(directory, key)).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return undefined;
-      throw error;
-    });
-  return {
-    get,
-    async getRange(key: string, range: { offset: number; length: number } | { suffixLength: number }) {
-      const bytes = await get(key);
-      if ("suffixLength" in range) return bytes?.subarray(-range.suffixLength);
-      return bytes?.subarray(range.offset, range.offset + range.length);
-    },
-  };
-}
-
-async function openArray(directory: string, path: `/${string}`) {
-  return zarr.open(zarr.root(storeOf(directory)).resolve(path), { kind: "array" });
-}
 
 const demo = await makeDemoData(join(await makeDirectory(t), "demo"));
 
@@ -43,31 +21,6 @@ t.test("demonstration data is made once, and again when it is not what this vers
   await makeDemoData(directory);
   t.not((await stat(join(air, ".zmetadata"))).mtimeMs, made, "made anew");
   t.strictSame((await readdir(join(directory, ".."))).sort(), ["demo"], "nothing unfinished is left");
-});
-
-t.test("every array of the tree reads, shards and texts among them", async (t) => {
-  const { climate } = demo;
-  const sst = await openArray(climate, "/surface/daily/sst");
-  t.strictSame(sst.shape, [365, 45, 90]);
-  const { data } = (await zarr.get(sst)) as { data: Float32Array };
-  const sea = data.filter((value) => !Number.isNaN(value));
-  t.ok(sea.length > data.length / 3 && sea.length < data.length, "there is land and sea");
-  const isSea = (row: number, column: number) => !Number.isNaN(data[row * 90 + column]);
-  t.strictSame(
-    // Latitudes and longitudes rise by 4 degrees from 88 south and from 0.
-    [isSea(22, 45), isSea(22, 5), isSea(33, 65), isSea(33, 80), isSea(0, 10)],
-    [true, false, false, true, false],
-    "the Pacific, the Congo, Dakota, the Atlantic, and Antarctica",
-  );
-  t.ok(sea.every((value) => value > -10 && value < 40));
-  const names = await zarr.get(await openArray(climate, "/profiles/station_name"));
-  t.strictSame([...(names.data as unknown as string[])].slice(0, 2), [
-    "Station Papa",
-    "Hawaiʻi Ocean Time-series",
-  ]);
-  const ssh = (await zarr.get(await openArray(climate, "/regional/ssh"))) as { data: Float32Array };
-  t.equal(ssh.data.length, 31 * 60 * 80);
-  t.ok(ssh.data.every((value) => Math.abs(value) <= 0.5));
 });
 
 let root = dirname(fileURLToPath(import.meta.url));

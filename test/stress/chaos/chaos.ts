@@ -35,8 +35,6 @@ const DESCRIPTOR_BOUND = 24;
 export interface ChaosOptions extends ChaosServerOptions {
   readonly seed: number;
   readonly seconds: number;
-  /** How long leftovers are waited for to go at the end. Default 90 s. */
-  readonly settleMs?: number;
   /** Names of events must contain one of these; empty: all. */
   readonly only?: readonly string[];
   onProgress(done: number, detail: string): void;
@@ -181,7 +179,7 @@ async function runWith(
   const { tally, events } = await playEvents(stage, failures, options);
 
   for (const problem of await readAll(server.port, judge)) failures.push(problem);
-  const after = await settled(server, before, options.settleMs ?? SETTLE_TIMEOUT_MS);
+  const after = await settled(server, before);
   failures.push(...leaks(before, after, processes));
   server.onUnexpectedEnd = () => {};
   const status = await server.end("SIGTERM");
@@ -315,9 +313,9 @@ function startClients(seed: number, port: number, onSeen: (seen: readonly Observ
   };
 }
 
-/** Waits until the program holds no more than it may, or for so long as it is given for that. */
-async function settled(server: ChaosServer, before: Holdings, settleMs: number): Promise<Holdings> {
-  const deadline = now() + settleMs;
+/** Waits until the program holds no more than it may, for some time. */
+async function settled(server: ChaosServer, before: Holdings): Promise<Holdings> {
+  const deadline = now() + SETTLE_TIMEOUT_MS;
   const { processes } = server.options;
   for (;;) {
     const holdings = server.holdings();

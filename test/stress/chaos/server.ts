@@ -23,8 +23,6 @@ export interface ChaosServerOptions {
   readonly processes: number;
   /** Another build's `zpublish.cjs`. */
   readonly program?: string;
-  /** A module that is loaded before the program, too: its URL. */
-  readonly preload?: string;
 }
 
 /** What a program and all of its processes hold. */
@@ -76,7 +74,7 @@ export class ChaosServer {
 
   /** Starts it and waits until it is ready. */
   async start(): Promise<void> {
-    const { processes, program = PROGRAM, preload } = this.options;
+    const { processes, program = PROGRAM } = this.options;
     const numbers = {
       port: this.port,
       processes,
@@ -94,12 +92,11 @@ export class ChaosServer {
     const env = Object.fromEntries(
       Object.entries(process.env).filter(([name]) => !/^(ZPUBLISH_|TAP|NODE_OPTIONS)/.test(name)),
     );
-    const preloads = preload === undefined ? [PRELOAD] : [PRELOAD, preload];
     this.#isEnding = false;
     const child = await startChild(process.execPath, [program, "serve", ...args, ...others], {
       env: {
         ...env,
-        NODE_OPTIONS: preloads.map((url) => `--import=${url}`).join(" "),
+        NODE_OPTIONS: `--import=${PRELOAD}`,
         CHAOS_FAULTS: this.faults,
       },
     });

@@ -3,16 +3,7 @@ import t from "tap";
 import { createRandom } from "../../../bench/random.js";
 import { FORMATS } from "../../../src/formats/formats.js";
 import { clientMissing } from "../../support/clients/require-client.js";
-import { damageFile, type FileDamage } from "./file-damage.js";
-import {
-  createFileTarget,
-  type FileReading,
-  type FileSeed,
-  type FileTarget,
-  fileSubject,
-  findSeeds,
-  inventedValues,
-} from "./file-fuzz.js";
+import { fileSubject, findSeeds } from "./file-fuzz.js";
 import { fuzzBatch, fuzzText, runFuzz } from "./fuzz.js";
 import { writeGeneratedFiles } from "./generated-files.js";
 
@@ -21,7 +12,6 @@ t.setTimeout(280_000);
 const root = t.testdir({});
 const notes = writeGeneratedFiles(root);
 const seeds = findSeeds([root]);
-const netcdf3 = seeds.find(({ name }) => name === "netcdf3 generated_5_3.nc") as FileSeed;
 
 t.test(
   "every format has files to damage",
@@ -40,43 +30,6 @@ t.test("damage of every kind is read or refused", async (t) => {
     t.same(failures, [], seed.name);
     t.equal(counts.inputs, 16);
   }
-});
-
-/** Returns what is reported if a copy with damage of a scope reads as given. */
-function reported(
-  target: FileTarget,
-  scope: FileDamage["scope"],
-  change: (chunks: Map<string, string>) => void,
-) {
-  const damages = damageFile(target, createRandom(3));
-  let damage = damages.next().value;
-  while (damage.scope !== scope) damage = damages.next().value;
-  const arrays = new Map(target.reading.arrays);
-  const path = "double_fixed";
-  const array = arrays.get(path)!;
-  const chunks = new Map(array.chunks);
-  change(chunks);
-  arrays.set(path, { ...array, chunks });
-  const reading: FileReading = { arrays, refusal: undefined, problems: [] };
-  return inventedValues(target, { ...damage, bytes: new Uint8Array(target.bytes) }, reading);
-}
-
-t.test("values that no damage explains are reported", async (t) => {
-  const target = await createFileTarget(netcdf3);
-  const other = (chunks: Map<string, string>) => void chunks.set("0.0", "another hash");
-  const absent = (chunks: Map<string, string>) => void chunks.set("0.0", "absent");
-  const refused = (chunks: Map<string, string>) => void chunks.set("0.0", "refused");
-  for (const scope of ["chunks", "cut"] as const) {
-    t.same(
-      reported(target, scope, () => {}),
-      [],
-    );
-    t.match(reported(target, scope, other), [/'double_fixed' 0\.0: expected .*, received another hash/]);
-    t.match(reported(target, scope, absent), [/received absent/]);
-  }
-  t.match(reported(target, "chunks", refused), [/received refused/]);
-  t.same(reported(target, "cut", refused), []);
-  t.same(reported(target, "any", other), []);
 });
 
 t.test("a run damages one file after the other", async (t) => {

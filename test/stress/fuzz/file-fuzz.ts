@@ -74,7 +74,7 @@ export function fileSubject(seed: FileSeed): FuzzSubject {
 }
 
 /** A file to damage, and what the service makes of it. */
-export interface FileTarget extends DamagedFile {
+interface FileTarget extends DamagedFile {
   /** `netcdf3 types_data.nc`. */
   readonly name: string;
   readonly format: FileFormat;
@@ -82,7 +82,7 @@ export interface FileTarget extends DamagedFile {
 }
 
 /** A file that one of the formats recognizes. */
-export interface FileSeed {
+interface FileSeed {
   readonly name: string;
   readonly format: FileFormat;
   readonly bytes: Uint8Array;
@@ -117,7 +117,7 @@ export function findSeeds(folders: readonly string[]): FileSeed[] {
 }
 
 /** Reads a good file. */
-export async function createFileTarget({ name, format, bytes }: FileSeed): Promise<FileTarget> {
+async function createFileTarget({ name, format, bytes }: FileSeed): Promise<FileTarget> {
   const reading = await readWholeFile(format, bytes);
   const found = reading.refusal === undefined ? await chunkExtents(format, bytes) : [];
   const owners = new Uint8Array(bytes.length);
@@ -134,7 +134,7 @@ export async function createFileTarget({ name, format, bytes }: FileSeed): Promi
 }
 
 /** What the service makes of a file. */
-export interface FileReading {
+interface FileReading {
   /** By path. Arrays that are refused are not among them. */
   readonly arrays: ReadonlyMap<string, ArrayReading>;
   /** Why the whole file is refused; undefined if it opens. */
@@ -160,7 +160,7 @@ const MAX_ARRAYS = 200;
 const FORBIDDEN_CODES: ReadonlySet<string> = new Set(["internal", "source-changed", "overloaded"]);
 
 /** Opens a file in memory as the server does, and decodes chunks of every array. */
-export async function readWholeFile(format: FileFormat, bytes: Uint8Array): Promise<FileReading> {
+async function readWholeFile(format: FileFormat, bytes: Uint8Array): Promise<FileReading> {
   const problems: string[] = [];
   const arrays = new Map<string, ArrayReading>();
   let tree: StoredTree;
@@ -263,7 +263,7 @@ function hashOf(bytes: Uint8Array): string {
  * Returns values of a damaged file that differ from those of the good one, though the bytes that they are made of are the same, or
  * are missing.
  */
-export function inventedValues(
+function inventedValues(
   { reading: good, extents, bytes }: Pick<FileTarget, "reading" | "extents" | "bytes">,
   damage: FileDamage,
   reading: FileReading,

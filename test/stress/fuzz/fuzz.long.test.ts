@@ -1,4 +1,3 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { createRandom } from "../../../bench/random.js";
@@ -12,7 +11,7 @@ import {
   decodeInLease,
   decoderSubject,
 } from "./codec-fuzz.js";
-import { type FuzzOptions, fuzzBatch, fuzzText, keepFailure, runFuzz } from "./fuzz.js";
+import { type FuzzOptions, fuzzBatch, fuzzText, runFuzz } from "./fuzz.js";
 
 const root = t.testdir({});
 const { targets } = await createDecoderTargets();
@@ -81,34 +80,4 @@ t.test("a run feeds one subject after the other and says what came of it", async
   t.match(text, `damaged inputs, seeds 5 to ${4 + OPTIONS.maxBatches}, 1 process.`);
   t.match(text, "- Nothing failed.");
   t.notMatch(text, /NaN|undefined/);
-});
-
-t.test("a process that dies, is stuck or needs too much memory is a failure with its input", async (t) => {
-  const folder = t.testdir({});
-  const ends = {
-    "ended with 3: dead": 'console.error("dead"); process.exit(3);',
-    stuck: "for (;;);",
-    "ended with SIGABRT": "const all = []; for (;;) all.push(new Array(1e6).fill(all.length + 0.5));",
-  };
-  for (const [problem, end] of Object.entries(ends)) {
-    const worker = join(folder, "worker.mjs");
-    writeFileSync(
-      worker,
-      `import { writeFileSync } from "node:fs";
-       const { seed, folder } = JSON.parse(process.argv[2]);
-       const say = (line) => process.stdout.write(JSON.stringify(line) + "\\n");
-       say({ begins: { subject: "t" + seed, seed } });
-       writeFileSync(folder + "/current", Buffer.from([2, 0, 0, 0, 7, 8, 9]));
-       if (seed === 1) { ${end} }
-       say({ ends: { row: "r", counts: { inputs: 10 }, longestMs: 1, failures: [], largestAllocation: 1, rss: 1 } });`,
-    );
-    const options = { ...OPTIONS, seed: 1, maxBatches: 2, folder, worker };
-    const report = await runFuzz({ ...options, batchTimeoutMs: problem === "stuck" ? 2_000 : 60_000 });
-    t.match(report.failures, [{ subject: "t1", seed: 1, problem: new RegExp(problem) }]);
-    t.match(report.rows.get("r"), { inputs: 10 });
-    const file = keepFailure(report.failures[0]!, folder);
-    t.ok(existsSync(`${file}.json`));
-    t.same([...readFileSync(file)], [7, 8]);
-    t.match(fuzzText(report, 1, [file]), /\*\*FAILED\*\* t1, seed 1.*kept in /);
-  }
 });

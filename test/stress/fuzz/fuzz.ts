@@ -98,8 +98,6 @@ export interface FuzzOrder {
 export interface FuzzOptions extends Omit<FuzzOrder, "first"> {
   /** A process that prints nothing for this long is stuck. */
   readonly batchTimeoutMs: number;
-  /** The program that tries. Default `fuzz-worker`. */
-  readonly worker?: string;
   onProgress(done: number, detail: string): void;
 }
 
@@ -183,7 +181,7 @@ export async function fuzzBatch(
 
 /** Lets processes try inputs. One that dies or is stuck is a failure, and is replaced. */
 export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
-  const { batchTimeoutMs, worker = WORKER, onProgress, ...common } = options;
+  const { batchTimeoutMs, onProgress, ...common } = options;
   const rows = new Map<string, Row>();
   const failures: FuzzFailure[] = [];
   const notes = new Set<string>();
@@ -197,7 +195,7 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
       ...{ seed: common.seed + batches, first: batches, seconds: left() },
       maxBatches: common.maxBatches - batches,
     };
-    const args = [`--max-old-space-size=${MAX_HEAP_MIB}`, worker, JSON.stringify(order)];
+    const args = [`--max-old-space-size=${MAX_HEAP_MIB}`, WORKER, JSON.stringify(order)];
     const child = await startChild(process.execPath, args);
     processes++;
     let current: FuzzLine["begins"];

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
@@ -105,32 +105,24 @@ export interface ProgramResult {
 }
 
 /** Runs a program to its end. */
-export async function runCommand(
+export function runCommand(
   program: string,
   args: readonly string[],
   input = "",
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<ProgramResult> {
-  const child = spawn(program, args, {
+  const options = {
     env: { ...env, PYTHONDONTWRITEBYTECODE: "1" },
-    stdio: "pipe",
     timeout: PYTHON_TIMEOUT_MS,
     killSignal: "SIGKILL",
+    maxBuffer: 2 ** 28,
+  } as const;
+  return new Promise((resolve) => {
+    const child = execFile(program, args, options, (error, stdout, stderr) =>
+      resolve({ status: error?.code ?? error?.signal ?? 0, stdout, stderr }),
+    );
+    child.stdin?.on("error", () => {}).end(input);
   });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    stderr += text;
-  });
-  child.stdin.on("error", () => {}).end(input);
-  const status = await new Promise<number | string>((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (code, signal) => resolve(code ?? signal ?? "nothing"));
-  });
-  return { status, stdout, stderr };
 }
 
 /** One comparison for `read_back.py`. */

@@ -41,8 +41,6 @@ const SUCCESS_STATUS: Partial<Record<ClientName, number>> = { wrk: 1 };
 /** A program or a Python package that tests of real clients run. */
 export type ClientName = keyof typeof PROBES;
 
-export const CLIENT_NAMES = Object.keys(PROBES) as readonly ClientName[];
-
 const answers = new Map<string, string | false>();
 
 /**

@@ -24,53 +24,29 @@ const OPAQUE: ReadonlySet<string> = new Set([
 
 const NOT_OBJECT = (array: FixtureArray): boolean => array.dtype !== "|O";
 
+type Decodes = Variant["decodes"];
+
+const encoded = (name: string, decodes: Decodes, encoding?: object): Variant => ({
+  ...{ name, decodes, rechunked: false },
+  config: () => (encoding === undefined ? {} : { encoding }),
+});
+
+const perVariable = (name: string, encode: typeof refilter, keepsCodecs = false): Variant => ({
+  ...{ name, keepsCodecs, decodes: "everything", rechunked: name.startsWith("rechunked") },
+  config: (store) => ({ variables: perArray(store, NOT_OBJECT, encode) }),
+});
+
+const BLOSC = { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 };
+
 export const VARIANTS: readonly Variant[] = [
-  { name: "stored", rechunked: false, decodes: "nothing", config: () => ({}) },
-  {
-    name: "zstd",
-    rechunked: false,
-    decodes: "compressor",
-    config: () => ({ encoding: { compressor: { id: "zstd", level: 3 } } }),
-  },
-  {
-    name: "blosc",
-    rechunked: false,
-    decodes: "compressor",
-    config: () => ({
-      encoding: { compressor: { id: "blosc", cname: "lz4", clevel: 5, shuffle: 1, blocksize: 0 } },
-    }),
-  },
-  {
-    name: "bare",
-    rechunked: false,
-    decodes: "everything",
-    config: () => ({ encoding: { compressor: null, filters: null } }),
-  },
-  {
-    name: "refiltered",
-    rechunked: false,
-    decodes: "everything",
-    config: (store) => ({ variables: perArray(store, NOT_OBJECT, refilter) }),
-  },
-  {
-    name: "rechunked",
-    rechunked: true,
-    decodes: "everything",
-    config: (store) => ({ variables: perArray(store, NOT_OBJECT, rechunkBare) }),
-  },
-  {
-    name: "rechunked-packed",
-    rechunked: true,
-    decodes: "everything",
-    config: (store) => ({ variables: perArray(store, NOT_OBJECT, rechunkPacked) }),
-  },
-  {
-    name: "rechunked-kept",
-    rechunked: true,
-    decodes: "everything",
-    keepsCodecs: true,
-    config: (store) => ({ variables: perArray(store, NOT_OBJECT, rechunkKept) }),
-  },
+  encoded("stored", "nothing"),
+  encoded("zstd", "compressor", { compressor: { id: "zstd", level: 3 } }),
+  encoded("blosc", "compressor", { compressor: BLOSC }),
+  encoded("bare", "everything", { compressor: null, filters: null }),
+  perVariable("refiltered", refilter),
+  perVariable("rechunked", rechunkBare),
+  perVariable("rechunked-packed", rechunkPacked),
+  perVariable("rechunked-kept", rechunkKept, true),
 ];
 
 /** Picks variants by their names. */

@@ -1,8 +1,9 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Readable, Writable } from "node:stream";
+import type { Readable } from "node:stream";
 import type { CodecSpec } from "../../../src/zarr/codec-step.js";
 import { PYTHON } from "../clients/require-client.js";
+import { uint32 } from "./blosc-frame.js";
 
 /** One job for the native numcodecs: what comes of a chunk through one codec. */
 export interface NativeJob {
@@ -58,59 +59,43 @@ while head := sys.stdin.buffer.read(8):
 const LENGTHS_BYTES = 8;
 const MAX_ERROR_CHARACTERS = 4000;
 
-type Python = ChildProcessByStdio<Writable, Readable, Readable>;
-
 /**
- * Runs jobs in one Python process and gives their answers in the same order, as they come. Jobs are taken only as fast as
- * Python reads them, and Python waits while answers are not taken: no more is in memory than the pipes hold, and a job
- * and an answer besides.
+ * Runs jobs in one Python process, one after the other, and gives their answers as they come.
  * @throws Error with the end of its standard error where Python fails; whatever the jobs throw.
  */
 export async function* streamNative<Job extends NativeJob>(
   jobs: Iterable<Job> | AsyncIterable<Job>,
 ): AsyncGenerator<NativeAnswer<Job>, void> {
-  const python: Python = spawn(PYTHON, ["-W", "ignore", "-c", SCRIPT], { stdio: ["pipe", "pipe", "pipe"] });
+  const python = spawn(PYTHON, ["-W", "ignore", "-c", SCRIPT], { stdio: ["pipe", "pipe", "pipe"] });
   const ended = once(python, "close");
   let complaint = "";
   python.stderr.on("data", (text: Buffer) => {
     complaint = (complaint + text.toString()).slice(-MAX_ERROR_CHARACTERS);
   });
-  const underway: Job[] = [];
-  let jobsError: unknown;
-  const sent = sendJobs(python, jobs, underway).catch((error: unknown) => {
-    jobsError = error;
-    python.kill();
-  });
+  // A Python that is gone gives no answer.
+  python.stdin.on("error", () => {});
   const read = createReader(python.stdout);
   try {
-    for (;;) {
+    for await (const job of jobs) {
+      const { operation, codec, bytes, dtype = "u1", threads = 1 } = job;
+      const text = Buffer.from(JSON.stringify({ operation, codec, dtype, threads }));
+      python.stdin.write(Buffer.concat([uint32(text.length), uint32(bytes.length), text, bytes]));
       const lengths = await read(LENGTHS_BYTES);
-      if (lengths === undefined) break;
-      const view = new DataView(lengths.buffer, lengths.byteOffset);
-      const refusal = await read(view.getUint32(0, true));
-      const bytes = await read(view.getUint32(4, true));
-      const job = underway.shift();
-      if (job === undefined || refusal === undefined || bytes === undefined) break;
+      const refusal = lengths && (await read(lengths.readUInt32LE(0)));
+      const answer = lengths && (await read(lengths.readUInt32LE(4)));
+      if (refusal === undefined || answer === undefined) {
+        await ended;
+        throw new Error(`Python ended before the answer for ${JSON.stringify(codec)}: ${complaint}`);
+      }
       const isRefused = refusal.length > 0;
       yield {
         job,
-        bytes: isRefused ? undefined : bytes,
+        bytes: isRefused ? undefined : answer,
         refusal: isRefused ? refusal.toString() : undefined,
       };
     }
-    await sent;
-    if (jobsError !== undefined) throw jobsError;
-    const [status, signal] = (await ended) as [number | null, string | null];
-    if (status !== 0 || underway.length > 0) {
-      throw new Error(
-        `Python ended with ${status ?? signal} before ${underway.length} answers, ${JSON.stringify(underway[0]?.codec)} first: ${complaint}`,
-      );
-    }
   } finally {
     python.kill();
-    // What still waits to be written goes nowhere; without this the sender would wait for ever.
-    python.stdin.destroy();
-    await sent;
     await ended;
   }
 }
@@ -120,40 +105,6 @@ export async function runNative(jobs: readonly NativeJob[]): Promise<(Buffer | u
   const answers: (Buffer | undefined)[] = [];
   for await (const { bytes } of streamNative(jobs)) answers.push(bytes);
   return answers;
-}
-
-async function sendJobs<Job extends NativeJob>(
-  python: Python,
-  jobs: Iterable<Job> | AsyncIterable<Job>,
-  underway: Job[],
-): Promise<void> {
-  const { stdin } = python;
-  let isOpen = true;
-  let goOn: (() => void) | undefined;
-  stdin.on("drain", () => goOn?.());
-  // A Python that is gone shows in its exit status; here it only means that nobody reads any more.
-  stdin.on("error", () => {});
-  stdin.on("close", () => {
-    isOpen = false;
-    goOn?.();
-  });
-  for await (const job of jobs) {
-    if (!isOpen) return;
-    const { operation, codec, bytes, dtype = "u1", threads = 1 } = job;
-    const text = Buffer.from(JSON.stringify({ operation, codec, dtype, threads }));
-    const lengths = Buffer.alloc(LENGTHS_BYTES);
-    lengths.writeUInt32LE(text.length, 0);
-    lengths.writeUInt32LE(bytes.length, 4);
-    underway.push(job);
-    stdin.write(lengths);
-    stdin.write(text);
-    if (!stdin.write(bytes) && isOpen) {
-      await new Promise<void>((resolve) => {
-        goOn = resolve;
-      });
-    }
-  }
-  stdin.end();
 }
 
 /** Reads so many bytes into a buffer of their own; undefined where the stream ends before. */

@@ -19,27 +19,11 @@ export interface ServedArray {
 }
 
 /** A store on a socket whose answers wait as long as a test wants. */
-export interface StoreServer {
-  /** With a slash at its end. */
-  readonly url: string;
-  /** Paths of all requests for chunks so far, and of those that clients gave up. */
-  readonly requests: readonly string[];
-  readonly aborted: readonly string[];
-  readonly headers: readonly NodeJS.Dict<string | string[]>[];
-  /** Lets requests whose path matches wait; those that wait for another pattern are answered. */
-  hold(pattern: RegExp | undefined): void;
-  /** Waits until so many requests wait. */
-  waiting(count: number): Promise<void>;
-  /** Answers requests whose path matches otherwise. */
-  answer(pattern: RegExp, status: number, body: string, headers?: Readonly<Record<string, string>>): void;
-  close(): Promise<void>;
-}
+export type StoreServer = Awaited<ReturnType<typeof startStore>>;
 
 /** Starts a server of one store. */
-export async function startStore(
-  t: Pick<Test, "teardown">,
-  arrays: Readonly<Record<string, ServedArray>>,
-): Promise<StoreServer> {
+export async function startStore(t: Pick<Test, "teardown">, arrays: Readonly<Record<string, ServedArray>>) {
+  /** Paths of all requests for chunks so far, and of those that clients gave up. */
   const requests: string[] = [];
   const aborted: string[] = [];
   const headers: NodeJS.Dict<string | string[]>[] = [];
@@ -81,7 +65,8 @@ export async function startStore(
     requests,
     aborted,
     headers,
-    hold(next) {
+    /** Lets requests whose path matches wait; those that wait for another pattern are answered. */
+    hold(next: RegExp | undefined): void {
       pattern = next;
       for (const [response, path] of [...held]) {
         if (pattern?.test(path)) continue;
@@ -89,8 +74,9 @@ export async function startStore(
         reply(response, path);
       }
     },
-    waiting: (count) =>
-      new Promise((resolve) => {
+    /** Waits until so many requests wait. */
+    waiting: (count: number) =>
+      new Promise<void>((resolve) => {
         const watch = () => {
           if (held.size !== count) return;
           watchers.delete(watch);
@@ -99,7 +85,8 @@ export async function startStore(
         watchers.add(watch);
         watch();
       }),
-    answer(matched, status, body, more = {}) {
+    /** Answers requests whose path matches otherwise. */
+    answer(matched: RegExp, status: number, body: string, more: Readonly<Record<string, string>> = {}): void {
       other = { pattern: matched, status, body, headers: { "content-type": "application/json", ...more } };
     },
     close,

@@ -36,29 +36,7 @@ export interface RequestFilter {
 }
 
 /** An HTTP server that fails as it is told. */
-export interface FaultyOrigin {
-  /** Without slash at the end, and without a bucket. */
-  readonly url: string;
-  readonly port: number;
-  /** In the order in which they came. */
-  readonly requests: readonly OriginRequest[];
-  count(filter?: RequestFilter): number;
-  /** Resolves when so many requests of a kind have come, counted from the start. With a status: when they are answered. */
-  requested(filter: RequestFilter, count?: number): Promise<void>;
-  /** Requests at the same time, at most so far. */
-  maxInFlight(): number;
-  /** Connections that were opened so far. */
-  sockets(): number;
-  /** Sets or replaces an object; its ETag is of its bytes unless given. */
-  put(key: string, bytes: Uint8Array | string, validators?: Omit<OriginObject, "bytes">): void;
-  remove(key: string): void;
-  /** Fails from now on as the function says, which is called once per request. Default: does not fail. */
-  setFault(fault: (request: OriginRequest) => Fault | undefined): void;
-  /** Forgets requests and counts, not connections. */
-  resetCounts(): void;
-  /** Ends it before the test's end; connections break. */
-  stop(): Promise<void>;
-}
+export type FaultyOrigin = Awaited<ReturnType<typeof startFaultyOrigin>>;
 
 /** Options of an origin. */
 export interface FaultyOriginOptions {
@@ -76,10 +54,7 @@ export interface FaultyOriginOptions {
 }
 
 /** Starts an origin on 127.0.0.1, and ends it with the test. */
-export async function startFaultyOrigin(
-  t: Teardown,
-  options: FaultyOriginOptions = {},
-): Promise<FaultyOrigin> {
+export async function startFaultyOrigin(t: Teardown, options: FaultyOriginOptions = {}) {
   const { directory, s3, tls } = options;
   const objects = new Map<string, OriginObject>();
   let fault = options.fault ?? (() => undefined);
@@ -90,10 +65,11 @@ export async function startFaultyOrigin(
   let waiting: (() => void)[] = [];
   let counts = new Map<string, number>();
 
-  const put: FaultyOrigin["put"] = (key, content, validators) => {
+  /** Sets or replaces an object; its ETag is of its bytes unless given. */
+  function put(key: string, content: Uint8Array | string, validators?: Omit<OriginObject, "bytes">): void {
     const bytes = typeof content === "string" ? Buffer.from(content) : content;
     objects.set(key, { bytes, ...(validators ?? validatorsOf(bytes)) });
-  };
+  }
   for (const [key, bytes] of Object.entries(options.objects ?? {})) put(key, bytes);
 
   const find = (key: string) =>
@@ -191,11 +167,13 @@ export async function startFaultyOrigin(
     // Certificates of tests are for this name.
     url: tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
     port,
-    get requests() {
+    /** In the order in which they came. */
+    get requests(): readonly OriginRequest[] {
       return requests;
     },
     count,
-    async requested(filter, expected = 1) {
+    /** Waits until so many requests of a kind have come, counted from the start; with a status, until they are answered. */
+    async requested(filter: RequestFilter, expected = 1): Promise<void> {
       while (count(filter) < expected) {
         await new Promise<void>((resolve) => {
           waiting.push(resolve);
@@ -205,13 +183,13 @@ export async function startFaultyOrigin(
     maxInFlight: () => maxInFlight,
     sockets: () => sockets,
     put,
-    remove(key) {
-      objects.delete(key);
-    },
-    setFault(next) {
+    remove: (key: string): unknown => objects.delete(key),
+    /** Fails from now on as the function says, which is called once per request. */
+    setFault(next: (request: OriginRequest) => Fault | undefined): void {
       fault = next;
     },
-    resetCounts() {
+    /** Forgets requests and counts, not connections. */
+    resetCounts(): void {
       requests = [];
       counts = new Map();
       maxInFlight = inFlight;

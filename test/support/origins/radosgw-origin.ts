@@ -9,22 +9,7 @@ import { makeDirectory, type Teardown } from "../write-store.js";
 import { answers, startProgram } from "./run-origin.js";
 
 /** Ceph's server of S3, which checks signatures and rights as AWS does. */
-export interface RadosgwOrigin {
-  /** Without slash at the end; buckets come first in paths. */
-  readonly endpoint: string;
-  readonly region: string;
-  /** Keys of the user who owns all buckets. */
-  readonly credentials: Credentials;
-  /** @param acl Default `private`. With `public-read`, anyone may list it. */
-  createBucket(bucket: string, acl?: Acl): Promise<void>;
-  /** Sets or replaces an object. */
-  putObject(bucket: string, key: string, bytes: Uint8Array | string, acl?: Acl): Promise<void>;
-  removeObject(bucket: string, key: string): Promise<void>;
-  /** Lets pages of every origin read a bucket. */
-  setCors(bucket: string): Promise<void>;
-  /** Ends it before the test's end. */
-  stop(): Promise<void>;
-}
+export type RadosgwOrigin = Awaited<ReturnType<typeof startRadosgw>>;
 
 /** Readers of a bucket or object. */
 export type Acl = "private" | "public-read";
@@ -40,7 +25,7 @@ const CORS =
 const REGION = "us-east-1";
 
 /** Starts a Ceph of three processes that keeps everything in memory: a monitor, a store and radosgw. Takes a few seconds. */
-export async function startRadosgw(t: Teardown): Promise<RadosgwOrigin> {
+export async function startRadosgw(t: Teardown) {
   const directory = await makeDirectory(t);
   const port = await freePort();
   const config = join(directory, "ceph.conf");
@@ -105,11 +90,13 @@ export async function startRadosgw(t: Teardown): Promise<RadosgwOrigin> {
     endpoint,
     region: REGION,
     credentials: CREDENTIALS,
-    createBucket: (bucket, acl = "private") => send(endpoint, "PUT", bucket, "", "", acl),
-    putObject: (bucket, key, bytes, acl = "private") => send(endpoint, "PUT", bucket, key, bytes, acl),
-    removeObject: (bucket, key) => send(endpoint, "DELETE", bucket, key),
-    setCors: (bucket) => send(endpoint, "PUT", bucket, "", CORS, undefined, "?cors"),
-    async stop() {
+    createBucket: (bucket: string, acl: Acl = "private") => send(endpoint, "PUT", bucket, "", "", acl),
+    putObject: (bucket: string, key: string, bytes: Uint8Array | string, acl: Acl = "private") =>
+      send(endpoint, "PUT", bucket, key, bytes, acl),
+    removeObject: (bucket: string, key: string) => send(endpoint, "DELETE", bucket, key),
+    /** Lets pages of every origin read a bucket. */
+    setCors: (bucket: string) => send(endpoint, "PUT", bucket, "", CORS, undefined, "?cors"),
+    async stop(): Promise<void> {
       for (const program of [gateway, objects, monitor]) await program.stop();
     },
   };

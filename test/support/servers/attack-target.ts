@@ -6,7 +6,6 @@ import type { Test } from "tap";
 import { makeDemoData } from "../../../scripts/demo/demo-data.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../write-store.js";
 import { openConnection, type RawAnswer, rawRequest, requestText } from "./raw-request.js";
-import type { Run } from "./run-program.js";
 import { startSmall } from "./start-program.js";
 
 /** What lies beside the stores, where nobody may read it. */
@@ -36,20 +35,7 @@ interface Holdings {
 }
 
 /** The real program with data worth attacking. */
-export interface Target {
-  readonly port: number;
-  readonly run: Run;
-  /** Paths that a normal client reads, with what it gets. */
-  readonly truth: ReadonlyMap<string, RawAnswer>;
-  /** Whether a normal client on a connection of its own still gets the right bytes, promptly. */
-  isServed(t: Test): Promise<void>;
-  /** That, and that the attack has left no more memory and descriptors than the bounds allow, and logged no failure. */
-  isUnharmed(t: Test): Promise<void>;
-  /** Whether it holds no more memory now than an attack may leave behind. */
-  isSmall(t: Test): void;
-  /** Whether a text shows something of this machine. */
-  revealed(text: string): string | undefined;
-}
+export type Target = Awaited<ReturnType<typeof startTarget>>;
 
 const TRUTH = [
   "/datasets",
@@ -63,7 +49,7 @@ const TRUTH = [
 ];
 
 /** Starts it with the demonstration's data (`air`, `climate`), one of them rechunked (`again`), `big` and `many`. */
-export async function startTarget(t: Test, args: readonly string[] = []): Promise<Target> {
+export async function startTarget(t: Test, args: readonly string[] = []) {
   const directory = await makeDirectory(t);
   const { air, climate } = await makeDemoData(join(directory, "demo"));
   await writeBig(join(directory, "big.zarr"));
@@ -87,6 +73,7 @@ export async function startTarget(t: Test, args: readonly string[] = []): Promis
     config,
   });
 
+  /** Paths that a normal client reads, with what it gets. */
   const truth = new Map<string, RawAnswer>();
   for (const path of TRUTH) {
     const answer = await rawRequest(port, path);
@@ -96,6 +83,7 @@ export async function startTarget(t: Test, args: readonly string[] = []): Promis
   const before = holdingsOf(pid);
   let logged = run.stderr().length;
 
+  /** Checks that a normal client on a connection of its own still gets the right bytes, promptly. */
   async function isServed(t: Test): Promise<void> {
     const connection = await openConnection(port);
     try {
@@ -120,7 +108,8 @@ export async function startTarget(t: Test, args: readonly string[] = []): Promis
     run,
     truth,
     isServed,
-    async isUnharmed(t) {
+    /** Checks that, and that the attack has left no more memory and descriptors than the bounds allow, and logged no failure. */
+    async isUnharmed(t: Test): Promise<void> {
       await isServed(t);
       const deadline = Date.now() + SETTLE_MS;
       let held = holdingsOf(pid);
@@ -135,11 +124,12 @@ export async function startTarget(t: Test, args: readonly string[] = []): Promis
       t.same(failures.slice(0, 5), [], "nothing failed");
       t.equal(run.child.exitCode, null, "the program runs on");
     },
-    isSmall(t) {
+    isSmall(t: Test): void {
       const grown = holdingsOf(pid).memoryBytes - before.memoryBytes;
       t.ok(grown <= MEMORY_BOUND_BYTES, "memory is within its bound", { grown });
     },
-    revealed(text) {
+    /** What a text shows of this machine. */
+    revealed(text: string): string | undefined {
       const tails = [
         directory,
         air,

@@ -3,7 +3,7 @@ import type { Test } from "tap";
 import { makeDirectory, type Teardown, writeFiles } from "../write-store.js";
 import { childrenOf, processOfConnection, until } from "./process-table.js";
 import { openConnection, type RawConnection } from "./raw-request.js";
-import { PROGRAM, type Run, runScript } from "./run-program.js";
+import { PROGRAM, runScript } from "./run-program.js";
 
 /** A line of the program's log. */
 export interface ProgramLogLine {
@@ -13,29 +13,7 @@ export interface ProgramLogLine {
 }
 
 /** `zpublish serve`, ready, on a port of its own. */
-export interface Program {
-  readonly run: Run;
-  /** `http://127.0.0.1:…`, without a slash at its end. */
-  readonly url: string;
-  readonly port: number;
-  readonly pid: number;
-  /** Where its configuration, its cache, and what else a test writes can be. */
-  readonly directory: string;
-  /** Ids of the processes that answer requests. */
-  pids(): number[];
-  /** URL of a dataset's store; below `zarr` unless another prefix is given. */
-  storeUrl(dataset: string, prefix?: string): string;
-  /** Lines logged so far; one that is no JSON has level 60. */
-  log(): readonly ProgramLogLine[];
-  /** Lines of the log with that text in their message. */
-  said(message: string): readonly ProgramLogLine[];
-  /** Writes the configuration file; the program does not look at it. */
-  write(config: string | object): Promise<void>;
-  /** Sends HUP, and waits until the log says what came of it. */
-  reload(): Promise<"reloaded" | "refused">;
-  /** Ends it as an operator would, and waits. @throws Error if it does not end with 0. */
-  stop(): Promise<void>;
-}
+export type Program = Awaited<ReturnType<typeof startProgram>>;
 
 export interface ProgramOptions {
   /** The configuration file's content, or what makes it of the directory. Default: there is no file. */
@@ -57,7 +35,7 @@ const OUTCOMES = {
 export async function startProgram(
   t: Teardown,
   { config, args = [], processes = 1, env = {}, directory: given }: ProgramOptions,
-): Promise<Program> {
+) {
   const directory = given ?? (await makeDirectory(t));
   const write = (content: string | object) => writeFiles(directory, { "config.json": content });
   if (config !== undefined) await write(typeof config === "function" ? await config(directory) : config);
@@ -84,26 +62,32 @@ export async function startProgram(
   const url = ready.replace(/\/$/, "");
   const pid = run.child.pid as number;
   const root = (dataset: string) => (args.includes("--single") ? "" : `/datasets/${dataset}`);
-  const said = (message: string) => lines.filter(({ msg }) => msg.includes(message));
+  /** Lines of the log with that text in their message. */
+  const said = (message: string): readonly ProgramLogLine[] =>
+    lines.filter(({ msg }) => msg.includes(message));
   return {
     run,
     url,
     port: Number(new URL(url).port),
     pid,
     directory,
+    /** Ids of the processes that answer requests. */
     pids: () => (processes === 1 ? [pid] : childrenOf(pid)),
-    storeUrl: (dataset, prefix = "zarr") => `${url}${root(dataset)}/${prefix}`,
-    log: () => lines,
+    storeUrl: (dataset: string, prefix = "zarr") => `${url}${root(dataset)}/${prefix}`,
+    /** Lines logged so far; one that is no JSON has level 60. */
+    log: (): readonly ProgramLogLine[] => lines,
     said,
     write,
-    async reload() {
+    /** Sends HUP, and waits until the log says what came of it. */
+    async reload(): Promise<"reloaded" | "refused"> {
       const reloaded = said(OUTCOMES.reloaded).length;
       const refused = said(OUTCOMES.refused).length;
       run.child.kill("SIGHUP");
       await until(() => said(OUTCOMES.reloaded).length > reloaded || said(OUTCOMES.refused).length > refused);
       return said(OUTCOMES.reloaded).length > reloaded ? "reloaded" : "refused";
     },
-    async stop() {
+    /** Ends it as an operator would. @throws Error if it does not end with 0. */
+    async stop(): Promise<void> {
       run.child.kill("SIGTERM");
       const end = await run.ended;
       if (end !== 0)
