@@ -10,18 +10,9 @@ import { makeDirectory, type Teardown } from "../support/write-store.js";
 import { deployText, fillIn } from "./examples.js";
 
 /** nginx or HAProxy, run by the example in `scripts/deploy/`. */
-export interface Balancer {
-  readonly name: "nginx" | "haproxy";
-  readonly port: number;
-  /** Port of TLS, where clients get HTTP/2 unless they refuse it. */
-  readonly tlsPort: number;
-  /** What it logged so far, accesses and errors. */
-  log(): Promise<string>;
-  /** Waits until it has logged something that matches, which is after it has answered. */
-  logged(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Ends it before the test's end. */
-  stop(): Promise<void>;
-}
+export type Balancer = ReturnType<typeof withLog>;
+
+type BalancerName = "nginx" | "haproxy";
 
 export interface BalancerOptions {
   /** Ports of the three instances. */
@@ -39,7 +30,7 @@ function addresses(ports: readonly number[]): Record<string, string> {
 
 /** Uncomments the lines of TLS, with a certificate that only tests use. */
 async function tlsChanges(
-  name: Balancer["name"],
+  name: BalancerName,
   directory: string,
   port: number,
 ): Promise<Record<string, string>> {
@@ -133,11 +124,13 @@ export const START_BALANCER = { nginx: startNginx, haproxy: startHaproxy };
 /** Names of both balancers. */
 export const BALANCERS = ["nginx", "haproxy"] as const;
 
-function withLog(running: Omit<Balancer, "log" | "logged">, log: Balancer["log"]): Balancer {
+/** @param log Returns what it logged so far, accesses and errors. */
+function withLog(running: Awaited<ReturnType<typeof follow>>, log: () => Promise<string>) {
   return {
     ...running,
     log,
-    async logged(pattern) {
+    /** Waits until it has logged something that matches, which is after it has answered. */
+    async logged(pattern: RegExp): Promise<RegExpExecArray> {
       for (;;) {
         const match = pattern.exec(await log());
         if (match !== null) return match;
@@ -150,9 +143,9 @@ function withLog(running: Omit<Balancer, "log" | "logged">, log: Balancer["log"]
 /** Waits until it answers, and ends it with the test. */
 async function follow(
   t: Teardown,
-  name: Balancer["name"],
+  name: BalancerName,
   child: ChildProcess,
-  ports: Pick<Balancer, "port" | "tlsPort">,
+  ports: { readonly port: number; readonly tlsPort: number },
 ) {
   let output = "";
   let hasEnded = false;

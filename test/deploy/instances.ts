@@ -7,16 +7,8 @@ import { rawRequest } from "../support/servers/raw-request.js";
 import { startProgram } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
 
-/** One of several programs that serve the same, each with a cache of its own; all its own. */
-export interface Instance {
-  readonly port: number;
-  /** Of its configuration (`config.json`) and cache (`cache`). */
-  readonly directory: string;
-  /** Sends a signal; resolves when the program has ended, to its exit code or the signal it died of. */
-  end(signal: "SIGTERM" | "SIGKILL"): Promise<number | NodeJS.Signals>;
-  /** What it logged. */
-  log(): string;
-}
+/** One of several programs that serve the same, each with a cache of its own. */
+export type Instance = Awaited<ReturnType<typeof startInstance>>;
 
 export interface InstanceOptions {
   /** Of a configuration file. */
@@ -31,7 +23,7 @@ export function startInstances(t: Test, count: number, options: InstanceOptions)
   return Promise.all(Array.from({ length: count }, () => startInstance(t, options)));
 }
 
-async function startInstance(t: Test, options: InstanceOptions): Promise<Instance> {
+async function startInstance(t: Test, options: InstanceOptions) {
   const directory = await makeDirectory(t);
   const port = await freePort();
   const args = ["--port", String(port), "--workers", "1", ...(options.args ?? [])];
@@ -40,7 +32,7 @@ async function startInstance(t: Test, options: InstanceOptions): Promise<Instanc
   return {
     port,
     directory,
-    end(signal) {
+    end(signal: "SIGTERM" | "SIGKILL") {
       run.child.kill(signal);
       return run.ended;
     },

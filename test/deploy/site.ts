@@ -5,22 +5,7 @@ import { inflateSync } from "node:zlib";
 import { makeDirectory, type Teardown, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 /** Data to publish, and what has to arrive of it. */
-export interface DeploySite {
-  readonly datasets: Readonly<Record<string, unknown>>;
-  /**
-   * What each path answers, asked of one instance. Chunks are held against what was written.
-   */
-  expected(port: number): Promise<ExpectedAnswers>;
-}
-
-/** What was asked for, by kind. */
-export interface ExpectedAnswers {
-  readonly documents: Expected[];
-  /** The stored bytes. */
-  readonly plain: Expected[];
-  /** What inflates to them. */
-  readonly packed: Expected[];
-}
+export type DeploySite = Awaited<ReturnType<typeof prepareSite>>;
 
 export interface SiteOptions {
   readonly name: string;
@@ -39,10 +24,7 @@ export function siteDocuments(chunks: number, chunkBytes: number): Record<string
 }
 
 /** A store with one array, published as it is (`NAME`) and recompressed (`NAME-packed`). */
-export async function prepareSite(
-  t: Teardown,
-  { name, chunks, chunkBytes }: SiteOptions,
-): Promise<DeploySite> {
+export async function prepareSite(t: Teardown, { name, chunks, chunkBytes }: SiteOptions) {
   const location = join(await makeDirectory(t), "noise.zarr");
   const stored = Array.from({ length: chunks }, (_, index) => {
     // Half of it compresses.
@@ -59,7 +41,8 @@ export async function prepareSite(
       [name]: location,
       [`${name}-packed`]: { location, encoding: { compressor: { id: "zlib", level: 1 } } },
     },
-    async expected(port) {
+    /** What each path answers, asked of one instance. Chunks are held against what was written. */
+    async expected(port: number) {
       const ask = async (path: string, isRight: (body: Buffer) => boolean): Promise<Expected> => {
         const { answer, body } = await fetchBody(port, path);
         const { etag } = answer.headers;

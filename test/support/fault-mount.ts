@@ -12,17 +12,8 @@ const SCRIPT = fileURLToPath(new URL(import.meta.url))
   .replace(/\/(\.build\/[^/]+|dist)\/test\//, "/test/")
   .replace(/fault-mount\.js$/, "fault-file-system.py");
 
-/** A directory behind a file system that fails by rules. */
-export interface FaultMount {
-  /** The mount point, to read from. */
-  readonly directory: string;
-  /** The directory behind it, to write to; on a local file system. */
-  readonly behind: string;
-  /** Sets the rules of `fault-file-system.py`, such as `hang read /a/*`. They hold at once, until the next call. */
-  fail(...rules: readonly string[]): Promise<void>;
-  /** Ends the FUSE program. Calls under way then fail. */
-  end(): Promise<void>;
-}
+/** A directory behind a file system that fails by rules: read from `directory`, write to `behind`. */
+export type FaultMount = Awaited<ReturnType<typeof mountFaults>>;
 
 /** Reason why such a file system cannot be mounted, for tap's `skip`; false if it can. */
 export function faultMountMissing(): string | false {
@@ -46,7 +37,7 @@ function whyMissing(): string | false {
  * Mounts one, and unmounts it when the test ends.
  * @param isTyped Whether listings tell what is a directory. Default false.
  */
-export async function mountFaults(t: Pick<Test, "teardown">, isTyped = false): Promise<FaultMount> {
+export async function mountFaults(t: Pick<Test, "teardown">, isTyped = false) {
   const [behind = "", directory = "", own = ""] = await Promise.all(
     ["behind", "mount", "rules"].map((name) => mkdtemp(join(tmpdir(), `zpublish-${name}-`))),
   );
@@ -73,7 +64,8 @@ export async function mountFaults(t: Pick<Test, "teardown">, isTyped = false): P
     directory,
     behind,
     end,
-    async fail(...lines) {
+    /** Sets the rules of `fault-file-system.py`, such as `hang read /a/*`. They hold at once, until the next call. */
+    async fail(...lines: readonly string[]): Promise<void> {
       await writeFile(`${rules}.new`, lines.map((line) => `${line}\n`).join(""));
       await rename(`${rules}.new`, rules);
     },

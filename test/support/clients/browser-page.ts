@@ -35,13 +35,8 @@ document.title = "ready";
 <body></body>
 </html>`;
 
-export interface PageServer {
-  readonly url: string;
-  close(): Promise<void>;
-}
-
 /** Serves a page that offers `zarrita` and `readWithZarrita`, from an origin of its own: as a web application reads a store. */
-export async function startPageServer(): Promise<PageServer> {
+export async function startPageServer() {
   const reader = fileURLToPath(new URL("./zarrita-reader.js", import.meta.url));
   const server: Server = createServer(async (request, response) => {
     const path = new URL(request.url ?? "/", "http://page").pathname;
@@ -62,7 +57,7 @@ export async function startPageServer(): Promise<PageServer> {
   return {
     url: `http://127.0.0.1:${port}/`,
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),

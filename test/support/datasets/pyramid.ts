@@ -1,5 +1,4 @@
 import type { ChunkCache } from "../../../src/cache/chunk-cache.js";
-import type { ChunkService } from "../../../src/chunk/chunk-service.js";
 import { createChunkService } from "../../../src/chunk/serve-chunk.js";
 import { createWorkerFeed, type MakeChunk } from "../../../src/chunk/worker-feed.js";
 import type { DatasetConfig } from "../../../src/config/config.js";
@@ -10,7 +9,7 @@ import { ZpublishError } from "../../../src/errors.js";
 import { createTaskRunner } from "../../../src/pool/run-chunk-task.js";
 import type { Freshness } from "../../../src/stores/object-versions.js";
 import type { Source } from "../../../src/zarr/stored-tree.js";
-import { type MapCache, mapCache } from "../map-cache.js";
+import { mapCache } from "../map-cache.js";
 
 /** What a pyramid is made of. */
 export interface PyramidOptions {
@@ -31,22 +30,13 @@ export interface FetchedChunk {
 }
 
 /** Levels of one array, and a service of their chunks. */
-export interface Pyramid {
-  readonly base: DatasetSnapshot;
-  /** The first is level 1. */
-  readonly levels: readonly ServedArray[];
-  readonly service: ChunkService;
-  /** Chunks that were made so far, as `path key`. */
-  readonly made: string[];
-  readonly cache: MapCache;
-  /** Asks for a chunk of a level as the HTTP layer does: again if the source has changed. */
-  fetch(level: number, key: string, signal?: AbortSignal): Promise<FetchedChunk>;
-}
+export type Pyramid = Awaited<ReturnType<typeof openPyramid>>;
 
 /** Opens a source, and makes levels of its array. */
-export async function openPyramid(source: Source, path: string, options: PyramidOptions): Promise<Pyramid> {
+export async function openPyramid(source: Source, path: string, options: PyramidOptions) {
   const { levels: count, request, config, freshness = { seconds: 3_600 } } = options;
   const cache = mapCache();
+  /** Chunks that were made so far, as `path key`. */
   const made: string[] = [];
   const run = createTaskRunner();
   const makeChunk = options.makeChunk ?? ((task) => run(task));
@@ -84,6 +74,7 @@ export async function openPyramid(source: Source, path: string, options: Pyramid
     revision: levels.map((each) => each.digest).join(),
   });
 
+  /** Asks for a chunk of a level as the HTTP layer does: again if the source has changed. */
   async function fetch(level: number, key: string, signal?: AbortSignal): Promise<FetchedChunk> {
     const served = level === 0 ? array : levels[level - 1];
     if (served === undefined) throw new Error(`expected a level, received ${level}`);

@@ -12,19 +12,11 @@ type Kind = ExploreAnswer["kind"];
 export type Answer<K extends Kind> = Extract<ExploreAnswer, { kind: K }>;
 
 /** The worker's side of the explorer, in this process. */
-export interface ExploreClient {
-  /** Sends a request; returns its id. */
-  send(request: Asked): number;
-  /** Sends a request and waits for its last answer: a frame or series that is whole, or any other. */
-  ask<K extends Kind>(request: Asked, kind: K): Promise<Answer<K>>;
-  /** All answers so far, in order. */
-  readonly answers: readonly ExploreAnswer[];
-  /** Waits for an answer. */
-  waitFor(accept: (answer: ExploreAnswer) => boolean): Promise<ExploreAnswer>;
-}
+export type ExploreClient = ReturnType<typeof createExploreClient>;
 
 /** Creates a client without a dataset. */
-export function createExploreClient(maxBytes = 192 * 2 ** 20): ExploreClient {
+export function createExploreClient(maxBytes = 192 * 2 ** 20) {
+  /** All answers so far, in order. */
   const answers: ExploreAnswer[] = [];
   const waiting = new Set<() => void>();
   const session = new ExploreSession({ maxInFlight: 6, maxBytes }, (answer) => {
@@ -52,13 +44,14 @@ export function createExploreClient(maxBytes = 192 * 2 ** 20): ExploreClient {
     send,
     answers,
     waitFor,
-    async ask(request, kind) {
+    /** Sends a request and waits for its last answer: a frame or series that is whole, or any other. */
+    async ask<K extends Kind>(request: Asked, kind: K): Promise<Answer<K>> {
       const id = send(request);
       const answer = await waitFor(
         (each) => each.id === id && !("done" in each && each.done < each.total && each.kind === kind),
       );
       if (answer.kind !== kind) throw new Error(`expected ${kind}, received ${JSON.stringify(answer)}`);
-      return answer as Answer<typeof kind>;
+      return answer as Answer<K>;
     },
   };
 }
@@ -69,11 +62,7 @@ export async function openExplore(
   config: Partial<ServerConfig>,
   id: string,
   group = "",
-): Promise<{
-  readonly client: ExploreClient;
-  readonly server: RunningServer;
-  readonly opened: Answer<"opened">;
-}> {
+) {
   const server = await startServer(t, config);
   const client = createExploreClient();
   const opened = await client.ask(openRequest(server, id, group), "opened");

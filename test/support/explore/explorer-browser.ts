@@ -11,16 +11,6 @@ export interface WatchedPage {
   readonly problems: string[];
 }
 
-/** The explorer of a server's datasets, in Chromium. */
-export interface Explorer<T> {
-  /** What was written. */
-  readonly written: T;
-  /** Returns the address of the explorer of a dataset. */
-  addressOf(dataset: string, hash?: string): string;
-  /** Opens an empty page until the test ends. */
-  open(t: Test, options?: BrowserContextOptions): Promise<WatchedPage>;
-}
-
 /**
  * Serves datasets from a directory, and starts Chromium, until the test ends.
  * @param write Writes the datasets.
@@ -32,7 +22,7 @@ export async function openExplorer<T>(
   write: (directory: string) => T,
   settings: Readonly<Record<string, { readonly location: string; readonly overviews?: boolean }>>,
   args: readonly string[] = [],
-): Promise<Explorer<Awaited<T>>> {
+) {
   const directory = await makeDirectory(t);
   const written = await write(directory);
   const datasets = Object.entries(settings).map(([id, dataset]) => [
@@ -44,8 +34,8 @@ export async function openExplorer<T>(
   const browser = await openBrowser(t);
   return {
     written,
-    addressOf: (dataset, hash = "") => `${server.storeUrl(dataset, "explore")}${hash && `#${hash}`}`,
-    async open(t, options) {
+    addressOf: (dataset: string, hash = "") => `${server.storeUrl(dataset, "explore")}${hash && `#${hash}`}`,
+    async open(t: Test, options?: BrowserContextOptions): Promise<WatchedPage> {
       const context = await browser.newContext({ viewport: { width: 1200, height: 850 }, ...options });
       t.teardown(() => context.close());
       const page = await context.newPage();

@@ -5,21 +5,13 @@ import { makeDirectory, type Teardown } from "../write-store.js";
 import { answers, startProgram } from "./run-origin.js";
 
 /** A web server over a directory. */
-export interface WebOrigin {
-  /** Without slash at the end. */
-  readonly url: string;
-  readonly port: number;
-  /** Accesses that it logged so far, as `GET /a%20b 206 bytes=-3`, without those that waited for its start. */
-  accesses(): Promise<string[]>;
-  /** Ends it before the test's end. */
-  stop(): Promise<void>;
-}
+export type WebOrigin = Awaited<ReturnType<typeof startNginxOrigin>>;
 
 /** Requested once to see whether a web server runs. */
 export const READY_PATH = "/zpublish-test-is-ready";
 
 /** Starts nginx over a directory. @param directives More of its configuration, for the whole directory. */
-export async function startNginxOrigin(t: Teardown, directory: string, directives = ""): Promise<WebOrigin> {
+export async function startNginxOrigin(t: Teardown, directory: string, directives = "") {
   const own = await makeDirectory(t);
   const port = await freePort();
   const config = join(own, "nginx.conf");

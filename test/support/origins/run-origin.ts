@@ -3,14 +3,6 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Teardown } from "../write-store.js";
 
-/** A server of another project that runs for a test. */
-export interface Program {
-  /** All that it wrote so far. */
-  output(): string;
-  /** Ends it before the test's end. */
-  stop(): Promise<void>;
-}
-
 export interface ProgramOptions {
   /** True once the server answers. Asked again and again. */
   readonly isReady: () => Promise<boolean>;
@@ -30,7 +22,7 @@ export async function startProgram(
   program: string,
   args: readonly string[],
   { isReady, signal = "SIGTERM" }: ProgramOptions,
-): Promise<Program> {
+) {
   // Linux sends the signal if this process is killed.
   const child = spawn("setpriv", ["--pdeathsig", signal, "--", program, ...args], {
     stdio: ["ignore", "pipe", "pipe"],

@@ -5,17 +5,7 @@ import { encodeKey } from "../../../src/stores/aws-requests.js";
 import type { Teardown } from "../write-store.js";
 
 /** A server of S3 with its buckets in memory. */
-export interface S3Origin {
-  /** Without slash at the end; buckets come first in paths. */
-  readonly endpoint: string;
-  /** Requests so far, without their queries: `GET bucket/air.zarr/.zmetadata`. */
-  readonly requests: readonly string[];
-  /** Sets or replaces an object; its bucket is made if there is none. */
-  put(bucket: string, key: string, bytes: Uint8Array | string): Promise<void>;
-  remove(bucket: string, key: string): Promise<void>;
-  /** Ends it before the test's end. */
-  stop(): Promise<void>;
-}
+export type S3Origin = Awaited<ReturnType<typeof startS3Origin>>;
 
 /** Stands for `node:sqlite`, in which fauxqs would keep buckets if it were asked to. Node.js 20 has no such module. */
 const WITHOUT_SQLITE = `export async function resolve(specifier, context, next) {
@@ -29,10 +19,11 @@ if (!isBuiltin("node:sqlite")) register(`data:text/javascript,${encodeURICompone
  * Starts fauxqs in this process. It checks no signatures, and lets everyone read. Listings of more than one page may have names
  * twice or not at all, unless all keys are of lower-case letters and digits: it sorts by language, and goes on by code unit.
  */
-export async function startS3Origin(t: Teardown): Promise<S3Origin> {
+export async function startS3Origin(t: Teardown) {
   const { startFauxqs } = await import("fauxqs");
   const server = await startFauxqs({ port: 0, logger: false });
   const endpoint = `http://127.0.0.1:${server.port}`;
+  /** Requests so far, without their queries: `GET bucket/air.zarr/.zmetadata`. */
   const requests: string[] = [];
   const onRequest = (message: unknown): void => {
     const { method, url = "", socket } = (message as { readonly request: IncomingMessage }).request;
@@ -59,11 +50,11 @@ export async function startS3Origin(t: Teardown): Promise<S3Origin> {
   return {
     endpoint,
     requests,
-    async put(bucket, key, bytes) {
+    async put(bucket: string, key: string, bytes: Uint8Array | string): Promise<void> {
       server.setup({ buckets: [bucket] });
       await send("PUT", bucket, key, bytes);
     },
-    remove: (bucket, key) => send("DELETE", bucket, key),
+    remove: (bucket: string, key: string) => send("DELETE", bucket, key),
     stop,
   };
 }

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 
 /** An answer as it came over the wire. */
 export interface RawAnswer {
@@ -10,18 +10,9 @@ export interface RawAnswer {
 }
 
 /** A connection that sends what it is told and takes answers apart. */
-export interface RawConnection {
-  readonly socket: Socket;
-  /** What has come and is not taken as an answer yet, as Latin-1. */
-  readonly received: () => string;
-  /** True once the server has closed it. */
-  readonly closed: () => boolean;
-  send(text: string): void;
-  /** The next answer. @param bodiless Whether it is one to HEAD. Rejects where the connection ends before. */
-  answer(bodiless?: boolean): Promise<RawAnswer>;
-}
+export type RawConnection = Awaited<ReturnType<typeof openConnection>>;
 
-export async function openConnection(port: number): Promise<RawConnection> {
+export async function openConnection(port: number) {
   const socket = connect(port, "127.0.0.1");
   await once(socket, "connect");
   let received: Buffer = Buffer.alloc(0);
@@ -56,6 +47,7 @@ export async function openConnection(port: number): Promise<RawConnection> {
     });
   }
 
+  /** The next answer. @param bodiless Whether it is one to HEAD. Rejects if the connection ends before. */
   async function answer(bodiless = false): Promise<RawAnswer> {
     let end = received.indexOf("\r\n\r\n");
     while (end < 0) {
@@ -77,12 +69,13 @@ export async function openConnection(port: number): Promise<RawConnection> {
     return { status, headers, body };
   }
 
+  /** What has come and is not taken as an answer yet, as Latin-1. */
   const all = () => Buffer.concat([received, ...arrived]).toString("latin1");
   return {
     socket,
     received: all,
-    closed: () => closed,
-    send: (text) => void socket.write(text, "latin1"),
+    closed: (): boolean => closed,
+    send: (text: string) => void socket.write(text, "latin1"),
     answer,
   };
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
@@ -6,17 +6,7 @@ import { fileURLToPath } from "node:url";
 export const PROGRAM = fileURLToPath(new URL("../../../src/zpublish.cjs", import.meta.url));
 
 /** A program that runs or has run. */
-export interface Run {
-  readonly child: ChildProcess;
-  stdout(): string;
-  stderr(): string;
-  /** Waits until the text is on standard output or error. Rejects if the program ends first. */
-  says(text: string): Promise<void>;
-  /** Exit code, or the signal that ended it. */
-  readonly ended: Promise<number | NodeJS.Signals>;
-  /** As `ended`, without waiting for its child processes that still hold its output. */
-  readonly exited: Promise<number | NodeJS.Signals>;
-}
+export type Run = ReturnType<typeof runScript>;
 
 /** Runs a script in its own process. Its environment has no variables of the service but those given, and `ZPUBLISH_HTTP`. */
 export function runScript(
@@ -28,7 +18,7 @@ export function runScript(
     /** Another Node.js. */
     readonly node?: string;
   } = {},
-): Run {
+) {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(ZPUBLISH_(?!HTTP$)|TAP|NODE_OPTIONS)/.test(name),
   );
@@ -51,9 +41,12 @@ export function runScript(
     child,
     stdout: () => stdout,
     stderr: () => stderr,
+    /** As `ended`, without waiting for its child processes that still hold its output. */
     exited,
+    /** Exit code, or the signal that ended it. */
     ended,
-    async says(text) {
+    /** Waits until the text is on standard output or error. Rejects if the program ends first. */
+    async says(text: string): Promise<void> {
       let hasEnded = false;
       void ended.then(() => {
         hasEnded = true;

@@ -5,7 +5,7 @@ import type { HttpApp } from "../../../src/http/handle-request.js";
 import { loadUws } from "../../../src/http/listening/uws-listener.js";
 import type { Body, BodyReply, Reply, RouteRequest } from "../../../src/http/reply.js";
 import type { Route } from "../../../src/http/router.js";
-import { createHttpServer, type HttpServer, type HttpServerOptions } from "../../../src/http/server.js";
+import { createHttpServer, type HttpServerOptions } from "../../../src/http/server.js";
 import type { Log } from "../../../src/observe/log.js";
 
 /** Whether servers of this process are served by `node:http`: `src/http/README.md` lists what differs. */
@@ -29,13 +29,8 @@ export interface LogLine {
   readonly path?: string;
 }
 
-export interface TestServer {
-  readonly server: HttpServer;
-  readonly port: number;
-  readonly url: string;
-  /** What was logged so far. */
-  readonly lines: LogLine[];
-}
+/** A server of routes, and what it logged so far. */
+export type TestServer = Awaited<ReturnType<typeof serveRoutes>>;
 
 /** A log that keeps its lines. */
 export function createTestLog(): { readonly log: Log; readonly lines: LogLine[] } {
@@ -54,7 +49,7 @@ export async function serveRoutes(
   test: Pick<Test, "teardown">,
   routes: readonly Route[],
   options: Partial<HttpServerOptions & HttpApp & { readonly host: string }> = {},
-): Promise<TestServer> {
+) {
   const { log, lines } = createTestLog();
   const server = createHttpServer({ log, ...options });
   server.use({ routes, ...options });

@@ -85,19 +85,15 @@ yLNSt5C6LHg6ElNAMbskvZWs8XrDpC6BKWS6KUI+QGY=
 `;
 
 /** Files that hold a pair, as Kubernetes keeps them: links into a directory that is replaced whole. */
-export interface TlsDirectory {
-  readonly certFile: string;
-  readonly keyFile: string;
-  /** Replaces both at once. */
-  put(pair: PemPair): Promise<void>;
-}
+export type TlsDirectory = Awaited<ReturnType<typeof makeTlsDirectory>>;
 
-export async function makeTlsDirectory(pair: PemPair): Promise<TlsDirectory> {
+export async function makeTlsDirectory(pair: PemPair) {
   const directory = await mkdtemp(join(tmpdir(), "zpublish-tls-"));
   process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
   const current = join(directory, "current");
   let version = 0;
 
+  /** Replaces both at once. */
   async function put({ cert, key }: PemPair): Promise<void> {
     version += 1;
     const target = await mkdtemp(join(directory, "v"));
