@@ -28,12 +28,7 @@ t.test(
     const { run, url } = await startProgram(t, { args: [...args, "--share", "1"].slice(0, -2) });
     // Without a leap day, 2012-03-01 is the tenth day from the first, and the last of its chunk.
     const result = await warm(
-      "--sel",
-      "time=2012-03-01:2012-03-02",
-      "--sel",
-      "lat=20:35",
-      "--isel",
-      "lon=-2:",
+      ..."--sel time=2012-03-01:2012-03-02 --sel lat=20:35 --isel lon=-2:".split(" "),
     );
     t.match(result, { code: 0, stderr: "" });
     t.strictSame(countsOf(result.stdout), { made: 6, cached: 0, absent: 0, stored: 0, failed: 0 });
@@ -83,18 +78,7 @@ t.test("without options everything is asked for, with all workers", async (t) =>
 t.test("options may be repeated, and those of a server are taken, too", async (t) => {
   const command = parse(
     ...["x=a.zarr", "--port", "9001", "--cache-dir", "c", "--dataset", "x", "--dataset", "y", "--stored"],
-    ...[
-      "--variable",
-      "t2m",
-      "--isel",
-      "time=0:2",
-      "--sel",
-      "lat=30:50",
-      "--sel",
-      "time=2013",
-      "--share",
-      "0.25",
-    ],
+    ..."--variable t2m --isel time=0:2 --sel lat=30:50 --sel time=2013 --share 0.25".split(" "),
   );
   t.match(warmRequestOf(command), {
     datasets: ["x", "y"],

@@ -228,15 +228,8 @@ function isClose(a: number | bigint, b: number | bigint, { kind, itemSize }: Dat
 t.test("the nearest item may be of any type", async (t) => {
   const type = parseDataType("|S3");
   const step: CoarsenStep = {
-    ...{
-      kind: "coarsen",
-      revision: "1",
-      method: "nearest",
-      factors: [2, 2],
-      packing: NONE,
-      from: type,
-      to: type,
-    },
+    ...{ kind: "coarsen", revision: "1", method: "nearest", factors: [2, 2] },
+    ...{ packing: NONE, from: type, to: type },
     ...{ missingItem: null, fillItem: Buffer.from("---") },
   };
   const plan = { shape: [3, 3], served: { chunkShape: [4, 4] } } as unknown as EncodingPlan;
@@ -256,15 +249,8 @@ function coarserBounds(pairs: readonly number[], box: number, dtype = "<f8", at 
     view.setFloat64(index * 8, value, isLittle);
   });
   const step: CoarsenStep = {
-    kind: "coarsen",
-    revision: "1",
-    method: "bounds",
-    factors: [2, 1],
-    from: type,
-    to: type,
-    packing: packingOf({}),
-    missingItem: null,
-    fillItem: null,
+    ...{ kind: "coarsen", revision: "1", method: "bounds", factors: [2, 1] },
+    ...{ from: type, to: type, packing: NONE, missingItem: null, fillItem: null },
   };
   const plan = { shape: [pairs.length / 2, 2], served: { chunkShape: [box, 2] } } as unknown as EncodingPlan;
   const out = coarsen(items, plan, step, [at, 0]);

@@ -80,14 +80,8 @@ events { worker_connections 1024; }
 http { gzip on; ${temporary.join(" ")} include ${directory}/zpublish.conf; }
 `,
   );
-  const child = spawn("/usr/sbin/nginx", [
-    "-p",
-    directory,
-    "-c",
-    join(directory, "nginx.conf"),
-    "-e",
-    "stderr",
-  ]);
+  const args = ["-p", directory, "-c", join(directory, "nginx.conf"), "-e", "stderr"];
+  const child = spawn("/usr/sbin/nginx", args);
   const running = await follow(t, "nginx", child, { port, tlsPort });
   return withLog(running, async () => {
     const texts = ["access", "error"].map((kind) => readFile(join(directory, `zpublish.${kind}.log`)));

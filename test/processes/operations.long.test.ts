@@ -103,18 +103,8 @@ for (const processes of process.platform === "linux" ? [1, 2] : [1]) {
     await writeArray(join(directory, "one"), 1);
     const { module, file } = await writeLateGate(directory);
     const run = runScript(PROGRAM, [
-      ...[
-        "serve",
-        join(directory, "one"),
-        "--no-cache",
-        "--port",
-        "0",
-        "--plugin",
-        module,
-        "--admin-port",
-        "0",
-      ],
-      ...["--processes", String(processes)],
+      ...["serve", join(directory, "one"), "--no-cache", "--port", "0", "--plugin", module],
+      ...["--admin-port", "0", "--processes", String(processes)],
     ]);
     t.teardown(async () => {
       run.child.kill("SIGKILL");

@@ -2,15 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Test } from "tap";
 
-/** A service that runs. */
-export interface NpxZpublish {
-  readonly url: string;
-  /** Returns all it wrote. */
-  log(): string;
-}
-
 /** Runs `npx zpublish serve` in a folder until the test ends. */
-export async function npxZpublish(t: Test, cwd: string, args: readonly string[]): Promise<NpxZpublish> {
+export async function npxZpublish(t: Test, cwd: string, args: readonly string[]) {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(ZPUBLISH_(?!HTTP$)|TAP|NODE_OPTIONS)/.test(name)),
   );
@@ -23,7 +16,7 @@ export async function npxZpublish(t: Test, cwd: string, args: readonly string[])
     await closed;
   });
   let text = "";
-  return new Promise((resolve, reject) => {
+  return new Promise<{ url: string; log: () => string }>((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (piece: string) => {
         text += piece;

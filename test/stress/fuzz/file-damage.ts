@@ -105,22 +105,7 @@ interface ChecksummedBlock {
 }
 
 /** What the structures with checksums begin with, besides the superblock. */
-const SIGNATURES = [
-  "OHDR",
-  "OCHK",
-  "FRHP",
-  "FHDB",
-  "FHIB",
-  "BTHD",
-  "BTIN",
-  "BTLF",
-  "FAHD",
-  "FADB",
-  "EAHD",
-  "EAIB",
-  "EASB",
-  "EADB",
-];
+const SIGNATURES = "OHDR OCHK FRHP FHDB FHIB BTHD BTIN BTLF FAHD FADB EAHD EAIB EASB EADB".split(" ");
 const SUPERBLOCK = "\x89HDF\r\n\x1a\n";
 /** Longest structure that is looked for. */
 const MAX_BLOCK_BYTES = 2048;

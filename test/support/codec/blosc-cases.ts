@@ -30,15 +30,8 @@ const LEVELS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 const SMALL_BYTE_LENGTHS = [0, 1, 2, 3, 4, 7, 15, 16, 17, 31, 127, 128, 129, 255, 1000];
 /** Around LZ4's reach, its small hash table (64 KiB), and the blocks Blosc chooses. */
 const MIDDLE_BYTE_LENGTHS = [
-  4096,
-  65_535,
-  65_536,
-  65_537,
-  2 ** 17 - 1,
-  2 ** 17 + 1,
-  2 ** 18,
-  2 ** 20 - 3,
-  2 ** 20 + 17,
+  ...[4096, 65_535, 65_536, 65_537, 2 ** 17 - 1, 2 ** 17 + 1],
+  ...[2 ** 18, 2 ** 20 - 3, 2 ** 20 + 17],
 ];
 const LARGE_BYTE_LENGTH = 5_000_000;
 /** Blosc's levels from here on are the slowest ones of zstd: a few MB/s. */

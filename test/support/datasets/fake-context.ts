@@ -33,6 +33,9 @@ export function fakeContext(parts: FakeParts): PluginContext {
     if (snapshot === undefined) throw new ZpublishError("not-found", `Dataset '${id}' not found`);
     return snapshot;
   }
+  function noChunks(): never {
+    throw new ZpublishError("internal", "no chunks in this test");
+  }
   return {
     datasets: {
       ids: () => ids,
@@ -44,15 +47,7 @@ export function fakeContext(parts: FakeParts): PluginContext {
       refreshBeforeNotFound: async (snapshot) => snapshot,
     },
     chunks: {
-      serve() {
-        throw new ZpublishError("internal", "no chunks in this test");
-      },
-      read() {
-        throw new ZpublishError("internal", "no chunks in this test");
-      },
-      openReader() {
-        throw new ZpublishError("internal", "no chunks in this test");
-      },
+      ...{ serve: noChunks, read: noChunks, openReader: noChunks },
       stats: {
         answered: { hit: 0, pass: 0, miss: 0 },
         bytes: { hit: 0, pass: 0, miss: 0 },

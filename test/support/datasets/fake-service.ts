@@ -2,18 +2,14 @@ import type { DocumentReply, Reply, RouteRequest } from "../../../src/http/reply
 import { createRouter, type Route, type Router } from "../../../src/http/router.js";
 
 /** A route table that answers without a socket. */
-export interface FakeService {
-  /** Returns the reply to a GET. @throws The error of the handler, or an Error if no route has the path. */
-  get(path: string, headers?: Readonly<Record<string, string>>): Promise<Reply>;
-  /** Returns the text of a document. */
-  text(path: string, headers?: Readonly<Record<string, string>>): Promise<string>;
-}
+export type FakeService = ReturnType<typeof fakeService>;
 
-export function fakeService(routes: readonly Route[]): FakeService {
+export function fakeService(routes: readonly Route[]) {
   const router = createRouter(routes);
   return {
-    get: (path, headers = {}) => ask(router, path, headers),
-    async text(path, headers = {}) {
+    /** Returns the reply to a GET. @throws The error of the handler, or an Error if no route has the path. */
+    get: (path: string, headers: Readonly<Record<string, string>> = {}) => ask(router, path, headers),
+    async text(path: string, headers: Readonly<Record<string, string>> = {}): Promise<string> {
       const reply = await ask(router, path, headers);
       return Buffer.from((reply as DocumentReply).document.bytes).toString();
     },

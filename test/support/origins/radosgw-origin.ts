@@ -42,15 +42,8 @@ export async function startRadosgw(t: Teardown) {
   for (const name of ["client.admin", "osd.0"]) {
     await run("ceph-authtool", [keyring, "--gen-key", "--name", name, ...all]);
   }
-  await run("monmaptool", [
-    "--create",
-    "--fsid",
-    cluster,
-    "--addv",
-    "a",
-    `[v2:127.0.0.1:${monitorPort}]`,
-    monmap,
-  ]);
+  const address = `[v2:127.0.0.1:${monitorPort}]`;
+  await run("monmaptool", ["--create", "--fsid", cluster, "--addv", "a", address, monmap]);
 
   await run("ceph-mon", withConfig("--mkfs", "--id", "a", "--monmap", monmap, "--keyring", keyring));
   const ceph = (...args: string[]) =>

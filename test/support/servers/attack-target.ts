@@ -130,18 +130,8 @@ export async function startTarget(t: Test, args: readonly string[] = []) {
     },
     /** What a text shows of this machine. */
     revealed(text: string): string | undefined {
-      const tails = [
-        directory,
-        air,
-        climate,
-        process.cwd(),
-        "node_modules",
-        "/dist/",
-        "/.build/",
-        SECRET,
-        ".js:",
-      ];
-      return tails.find((each) => text.includes(each));
+      const paths = [directory, air, climate, process.cwd(), "node_modules", "/dist/", "/.build/"];
+      return [...paths, SECRET, ".js:"].find((each) => text.includes(each));
     },
   };
 }

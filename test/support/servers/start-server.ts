@@ -1,30 +1,15 @@
 import type { Test } from "tap";
 import { defaultValues, optionConfig } from "../../../src/config/options.js";
 import type { ServerConfig } from "../../../src/server/open-app.js";
-import { openServer, type ServerHandle, type ServerParts } from "../../../src/server/server.js";
-import { createTestLog, type LogLine } from "./serve-routes.js";
+import { openServer, type ServerParts } from "../../../src/server/server.js";
+import { createTestLog } from "./serve-routes.js";
 
-export interface RunningServer {
-  readonly server: ServerHandle;
-  readonly url: string;
-  /** Lines of the log so far. */
-  readonly lines: LogLine[];
-  /** Sends a GET without the headers of a browser. */
-  get(path: string, headers?: Record<string, string>): Promise<Response>;
-  json(path: string): Promise<unknown>;
-}
+/** A complete server, ready. */
+export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 export const ALL_PLUGINS = [
-  "dataset_info",
-  "explore",
-  "module_version",
-  "plugin_info",
-  "thumbnail",
-  "zarr",
-  "zarr3",
-].map((name) => ({
-  name,
-}));
+  ...["dataset_info", "explore", "module_version", "plugin_info", "thumbnail", "zarr", "zarr3"],
+].map((name) => ({ name }));
 
 /**
  * Starts a complete server on a free port, which closes at the end of the test.
@@ -34,7 +19,7 @@ export async function startServer(
   t: Pick<Test, "teardown">,
   config: Partial<ServerConfig>,
   parts: Pick<ServerParts, "createPool"> = {},
-): Promise<RunningServer> {
+) {
   const { log, lines } = createTestLog();
   const server = await openServer(
     {
@@ -56,7 +41,9 @@ export async function startServer(
   );
   t.teardown(() => server.close());
   const { url } = await server.listen();
+  /** Sends a GET without the headers of a browser. */
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(url + path, { headers, redirect: "manual" });
-  return { server, url, lines, get, json: async (path) => (await get(path)).json() };
+  const json = async (path: string): Promise<unknown> => (await get(path)).json();
+  return { server, url, lines, get, json };
 }
