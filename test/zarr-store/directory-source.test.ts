@@ -171,10 +171,7 @@ t.test("an array or group that cannot be understood does not affect others", asy
   });
   const tree = await read(root);
   t.same(arrayPaths(tree), ["good"]);
-  t.same(
-    [...tree.refused].sort((a, b) => (a.path < b.path ? -1 : 1)).map((refusal) => refusal.path),
-    ["attrs", "bytes", "directory", "field", "group", "group/v", "json", "v3"],
-  );
+  t.equal(tree.refused.length, 8);
   const reasons = Object.fromEntries(tree.refused.map((refusal) => [refusal.path, refusal.reason]));
   t.match(reasons, {
     attrs: ".zattrs: expected the document to be an object, received []",
@@ -441,6 +438,8 @@ t.test("a check does not read the whole store, and throws what reading would thr
     "v3/zarr.json": v3Group,
     "array/.zarray": zarray,
     "listed/.zmetadata": { metadata: { "v/.zarray": zarray } },
+  });
+  const broken = {
     file: "x",
     "no-store/readme.txt": "",
     "no-json/.zgroup": "x",
@@ -449,18 +448,10 @@ t.test("a check does not read the whole store, and throws what reading would thr
     "v4/zarr.json": { ...v3Group, zarr_format: 4 },
     "no-array/.zarray": { ...zarray, order: "X" },
     "no-metadata/.zmetadata": "{",
-  });
+  };
+  await writeFiles(root, broken);
   for (const path of ["v2", "v3", "array", "listed"]) await t.resolves(check(path) as Promise<void>, path);
-  for (const path of [
-    "missing",
-    "file",
-    "no-store",
-    "no-json",
-    "no-attrs",
-    "v4",
-    "no-array",
-    "no-metadata",
-  ]) {
+  for (const path of ["missing", ...new Set(Object.keys(broken).map((name) => name.split("/")[0]!))]) {
     const said = await read(join(root, path)).catch((error: unknown) => error);
     const { code, message } = said as { code: string; message: string };
     t.match(message, /^\//, "with the location");
@@ -471,14 +462,8 @@ t.test("a check does not read the whole store, and throws what reading would thr
   await chmod(join(root, "closed"), 0o311);
   await chmod(root, 0o755);
   const closed = { code: "source-unreadable", message: /cannot be listed \(EACCES\)$/ };
-  await t.rejects(
-    asNobody(() => read(join(root, "closed"))),
-    closed,
-  );
-  await t.rejects(
-    asNobody(async () => check("closed")),
-    closed,
-  );
+  for (const look of [() => read(join(root, "closed")), async () => check("closed")])
+    await t.rejects(asNobody<unknown>(look), closed);
 });
 
 t.test("a location that now leads elsewhere is another store", async (t) => {

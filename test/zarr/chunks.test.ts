@@ -22,35 +22,9 @@ t.test("only the canonical key of a chunk inside the grid is one", async (t) => 
   t.same(parseChunkKey("12.0.3", [13, 1, 4]), [12, 0, 3]);
   t.same(parseChunkKey("0", []), []);
   t.same(parseChunkKey("9007199254740990", [2 ** 53]), [9007199254740990]);
-  const hostile = [
-    "",
-    ".",
-    "0.",
-    ".0",
-    "00.0",
-    "0.00",
-    "+1.0",
-    "-1.0",
-    "1_0.0",
-    "1e0.0",
-    "٠.0",
-    "0,0",
-    "0/0",
-    "0.0.0",
-    "0",
-  ];
-  for (const key of [
-    ...hostile,
-    "0.0 ",
-    " 0.0",
-    "0.0\n",
-    "2.0",
-    "0.2",
-    "0x0.0",
-    "NaN.0",
-    "0..0",
-    "1.9007199254740993",
-  ]) {
+  const hostile =
+    "|.|0.|.0|00.0|0.00|+1.0|-1.0|1_0.0|1e0.0|٠.0|0,0|0/0|0.0.0|0|0.0 | 0.0|0.0\n|2.0|0.2|0x0.0";
+  for (const key of [...hostile.split("|"), "NaN.0", "0..0", "1.9007199254740993"]) {
     t.equal(parseChunkKey(key, [2, 2]), undefined, JSON.stringify(key));
   }
   for (const key of ["", "1", "00", "0.0", "c"]) t.equal(parseChunkKey(key, []), undefined, key);

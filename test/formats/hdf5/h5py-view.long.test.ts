@@ -94,7 +94,7 @@ t.test("300,000 chunks of every kind have the values that h5py reads", { skip },
   for (const { name } of printed) {
     const file = memoryBlocks(bytesOf(`${name}.h5`));
     const array = (await hdf5Format.readIndex(file)).groups[0]!.arrays[0]!;
-    t.match(array.chunks, { kind: "listed", numbers: undefined }, `${name} is dense`);
+    t.ok(array.chunks.kind === "listed" && array.chunks.numbers === undefined, `${name} is dense`);
     t.ok(bytesOf(`${name}.bin`).equals(await readArray(file, array)), name);
   }
 });
