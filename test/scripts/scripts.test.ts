@@ -4,8 +4,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import { makeDemoData } from "../../scripts/demo/demo-data.js";
-import { OPTION_DOCUMENT, optionTable, withOptionTable } from "../../scripts/option-table.js";
-import { OPTION_KEYS } from "../../src/config/options.js";
+import { OPTION_DOCUMENT, withOptionTable } from "../../scripts/option-table.js";
 import { runScript } from "../support/servers/run-program.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
@@ -77,19 +76,6 @@ t.test("files, folders and commands that CONTRIBUTING names exist", async (t) =>
     if (!/^(?:dist|node_modules)\//.test(name)) t.ok(isThere(name), name);
   for (const entry of readdirSync(join(root, "src"), { withFileTypes: true }))
     if (entry.isDirectory()) t.match(text, `\`src/${entry.name}/\``, "it has a row");
-});
-
-t.test("the table has a row for every option", async (t) => {
-  const lines = optionTable().split("\n");
-  t.equal(lines.length, 2 + OPTION_KEYS.length + 7);
-  t.ok(
-    lines.includes(
-      "| `--port <port>` | `ZPUBLISH_PORT` | `port` | `9000` | Port to listen on; 0 picks a free one |",
-    ),
-  );
-  t.ok(
-    lines.includes("| `--no-cache` | `ZPUBLISH_CACHE` | `cache` | `true` | Keep encoded chunks on disk |"),
-  );
 });
 
 t.test("the document of options has the table that the program has", async (t) => {
