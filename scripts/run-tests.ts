@@ -8,10 +8,11 @@ import { parseArgs } from "node:util";
  * tap's own runner loads hooks into every process and thread, to know what to cover and what has changed. They take twice the CPU time that
  * most files take without them.
  *
- *     node dist/scripts/run-tests.js [--long] [--jobs=2] [FILE or FOLDER below dist/test] …
+ *     node dist/scripts/run-tests.js [--long] [--jobs=3] [FILE or FOLDER below dist/test] …
  */
 const { values, positionals } = parseArgs({
-  options: { long: { type: "boolean", default: false }, jobs: { type: "string", default: "2" } },
+  // Tests wait for programs, clients and origins a quarter of their time.
+  options: { long: { type: "boolean", default: false }, jobs: { type: "string", default: "3" } },
   allowPositionals: true,
 });
 
