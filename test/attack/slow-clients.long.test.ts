@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
@@ -61,6 +62,19 @@ t.test("who asks on and on and reads nothing gets no memory for it", async (t) =
   }
 });
 
+t.test("who asks for much at once and reads it gets what is asked for", async (t) => {
+  const asked = 40;
+  const path = "/datasets/air/info";
+  const connection = await openConnection(port);
+  t.teardown(() => connection.socket.destroy());
+  connection.send(requestText(path).repeat(asked));
+  for (let i = 0; i < asked; i++) {
+    const { status, body } = await connection.answer();
+    if (status !== 200 || !body.equals(target.truth.get(path)!.body)) t.fail(`answer ${i}: ${status}`);
+  }
+  t.pass(`${asked} answers`);
+});
+
 t.test("headers that are too long are not kept while a request waits", async (t) => {
   const headers = Object.fromEntries(
     Array.from({ length: 60 }, (_, i) => [`X-Filler-${i}`, "y".repeat(800)]),
@@ -85,6 +99,18 @@ t.test("headers that are too long are not kept while a request waits", async (t)
   await target.isUnharmed(t);
 });
 
+t.test("a reader that begins late gets every byte", async (t) => {
+  const connection = await openConnection(port);
+  t.teardown(() => connection.socket.destroy());
+  connection.socket.pause();
+  connection.send(requestText(bigPath(0)));
+  await delay(700);
+  connection.socket.resume();
+  const { status, body } = await connection.answer();
+  t.equal(status, 200);
+  t.ok(body.equals(target.truth.get(bigPath(0))!.body));
+});
+
 t.test("three hundred writers that dawdle hold up nobody", async (t) => {
   const sockets = await openAll(300);
   const request = requestText("/datasets/air/info", { headers: { "X-Filler": "y".repeat(200) } });
@@ -95,6 +121,43 @@ t.test("three hundred writers that dawdle hold up nobody", async (t) => {
     await delay(10);
   }
   await target.isServed(t);
+  for (const socket of sockets) socket.destroy();
+  await target.isUnharmed(t);
+});
+
+t.test("connections that are reset in the middle of a body leave nothing behind", async (t) => {
+  await inLots(
+    Array.from({ length: 400 }, (_, i) => i),
+    50,
+    async (i) => {
+      const socket = await openSocket(port);
+      socket.write(requestText(i % 3 === 0 ? `/datasets/again/zarr/air/${i % 100}.0.0` : bigPath(i)));
+      if (i % 2 === 0) await Promise.race([once(socket, "data"), once(socket, "close"), delay(500)]);
+      socket.resetAndDestroy();
+    },
+  );
+  await target.isUnharmed(t);
+});
+
+t.test("clients that close their side first are let go", async (t) => {
+  const areClosed = await inLots(
+    Array.from({ length: 200 }, (_, i) => i),
+    50,
+    async (i) => {
+      const socket = await openSocket(port);
+      socket.resume();
+      socket.end(requestText(i % 4 === 0 ? bigPath(i) : "/datasets/again/zarr/air/0.0.0"));
+      if (!socket.destroyed) await once(socket, "close");
+      return socket.destroyed;
+    },
+  );
+  t.same(new Set(areClosed), new Set([true]));
+  await target.isUnharmed(t);
+});
+
+t.test("clients that go while their chunk is being made cost nothing once they are gone", async (t) => {
+  const sockets = await openAll(300);
+  for (const [i, socket] of sockets.entries()) socket.write(requestText(`/datasets/again/zarr/air/${i}.0.0`));
   for (const socket of sockets) socket.destroy();
   await target.isUnharmed(t);
 });

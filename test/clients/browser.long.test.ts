@@ -20,7 +20,7 @@ interface Page {
   readWithZarrita(url: string, paths: readonly string[], version: string): Promise<ZarritaValues[]>;
 }
 
-t.setTimeout(280_000);
+t.setTimeout(500_000);
 
 t.test(
   "a page of another origin in Chromium",

@@ -15,7 +15,7 @@ import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
 import { datasetId, datasetsOf, refusedBy, VARIANTS } from "../support/clients/served-variants.js";
 
-t.setTimeout(280_000);
+t.setTimeout(500_000);
 
 for (const generation of GENERATIONS) {
   t.test(

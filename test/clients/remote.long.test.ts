@@ -19,7 +19,7 @@ import { startProgram } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
 import { writeZip } from "../support/write-zip.js";
 
-t.setTimeout(280_000);
+t.setTimeout(500_000);
 
 /** Consolidated stores of both versions, some with groups and shards: nothing else can be found over HTTP. */
 const CONSOLIDATED = ["air.zarr", "tree.zarr", "v3-tree.zarr"];

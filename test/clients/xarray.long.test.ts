@@ -26,7 +26,7 @@ import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-varia
 /** Stores that xarray takes for a DataTree: coordinates of a group fit those of the groups above it. */
 const TREES: ReadonlySet<string> = new Set(["datatree2.zarr", "datatree3.zarr"]);
 
-t.setTimeout(280_000);
+t.setTimeout(500_000);
 
 for (const generation of GENERATIONS) {
   t.test(

@@ -28,7 +28,7 @@ import {
   variantsNamed,
 } from "../support/clients/served-variants.js";
 
-t.setTimeout(280_000);
+t.setTimeout(500_000);
 
 /**
  * Variants that are read by a generation below a prefix, if not all. The bytes below `zarr` are the same for both generations, and those

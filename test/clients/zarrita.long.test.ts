@@ -14,7 +14,7 @@ import { readTrueItems, zarritaDifference } from "../support/clients/true-values
 import { readWithZarrita } from "../support/clients/zarrita-reader.js";
 import { fetchArrayDocuments, zarritaCanRead } from "../support/clients/zarrita-support.js";
 
-t.setTimeout(280_000);
+t.setTimeout(500_000);
 
 /** Fewer where other tests run this one under another Node.js. */
 const VARIANTS_READ =

@@ -114,7 +114,8 @@ interface ChunkedMessage extends Pick<Hdf5ChunkedLayout, "address" | "index"> {
 
 /** Parses a layout message, and compares it with the dataset (IV.A.2.i). */
 function parseLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): Hdf5Layout {
-  const version = cursor.version(3, 5);
+  const version = cursor.version(1, 5);
+  if (version < 3) return parseOldLayout(input, cursor, owner);
   const layoutClass = cursor.u8();
   switch (layoutClass) {
     case 0:
@@ -134,6 +135,19 @@ function parseLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): 
     default:
       return { kind: "unsupported", reason: `its layout has the unknown class ${layoutClass}` };
   }
+}
+
+/** Parses versions 1 and 2, which HDF5 wrote before 1.6. */
+function parseOldLayout(input: Hdf5Input, cursor: ByteCursor, owner: LayoutOwner): Hdf5Layout {
+  const rank = parseRank(cursor);
+  const layoutClass = cursor.u8();
+  cursor.skip(5);
+  const address = layoutClass === 0 ? null : cursor.optional();
+  const lengths = Array.from({ length: rank }, () => cursor.u32());
+  if (layoutClass === 0) return compact(cursor, cursor.u32(), owner);
+  if (layoutClass === 1) return contiguous(input, address, owner);
+  check(layoutClass === 2, "layout", "class 0 to 2", layoutClass);
+  return chunked(input, { lengths, address, index: { kind: "b-tree-1" } }, owner);
 }
 
 function parseChunked3(cursor: ByteCursor): ChunkedMessage {

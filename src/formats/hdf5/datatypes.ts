@@ -2,7 +2,7 @@ import { ZpublishError } from "../../errors.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import { elementCount } from "../../model/data-tree.js";
 import type { CodecSpec } from "../../zarr/codec-step.js";
-import { type ByteCursor, bytesFor, check, invalidFile, unsupportedFile } from "./bytes.js";
+import { type ByteCursor, bytesFor, check, invalidFile } from "./bytes.js";
 import type { Hdf5Type } from "./hdf5-model.js";
 
 /** Maximum depth of types in types. */
@@ -129,17 +129,24 @@ function parseCompound(cursor: ByteCursor, { version, bits, size }: TypeHead, de
   for (let i = 0; i < count; i++) {
     const name = parseFieldName(cursor, version);
     const offset = cursor.uint(offsetBytes);
-    // Version 1 has the axes of an array here, which HDF5 has written as a type since 1999.
-    if (version === 1) {
-      if (cursor.u8() !== 0) throw unsupportedFile("datatype: fields that are arrays of HDF5 1.2");
-      cursor.skip(27);
-    }
-    const type = parseDatatype(cursor, depth + 1);
+    // Version 1 has the axes of an array here, which later versions have as a type.
+    const shape = version === 1 ? parseFieldShape(cursor) : [];
+    const base = parseDatatype(cursor, depth + 1);
+    const type = shape.length === 0 ? base : arrayOf(base, shape);
     const end = offset + type.size;
     check(end <= size, "datatype", `fields inside ${size} bytes`, `one that ends at ${end}`);
     fields.push({ name, offset, type });
   }
   return { kind: "compound", size, fields };
+}
+
+/** Number of axes, reserved bytes, a permutation, and always four lengths. */
+function parseFieldShape(cursor: ByteCursor): number[] {
+  const rank = cursor.u8();
+  cursor.skip(11);
+  const lengths = [cursor.u32(), cursor.u32(), cursor.u32(), cursor.u32()];
+  check(rank <= 4, "datatype", "at most 4 axes of a field", rank);
+  return lengths.slice(0, rank);
 }
 
 function parseReference(head: TypeHead): Hdf5Type {
