@@ -401,7 +401,7 @@ export function writeHead(
   let own = more;
   if (state.isDraining) own = [...own, ["Connection", "close"]];
   if (exchange.isNamed) own = [...own, ["X-Request-Id", exchange.id]];
-  res.writeHead(status, [cors.byOrigin.get(origin) ?? cors.lines, lines, own]);
+  res.writeHead(status, cors.byOrigin.get(origin) ?? cors.lines, lines, own);
   exchange.begin(status);
 }
 

@@ -45,17 +45,14 @@ class RepresentationHead {
   ok(context: HeaderContext): HeaderLines {
     this.#useContext(context);
     const { contentType, contentEncoding } = this.#fields;
-    this.#ok ??= this.#lines(context, [
-      ["Content-Type", contentType],
-      ...(contentEncoding === undefined ? [] : [["Content-Encoding", contentEncoding] as const]),
-    ]);
+    this.#ok ??= this.#lines(context, contentType, contentEncoding);
     return this.#ok;
   }
 
   /** Returns the lines of 304. */
   notModified(context: HeaderContext): HeaderLines {
     this.#useContext(context);
-    this.#notModified ??= this.#lines(context, []);
+    this.#notModified ??= this.#lines(context);
     return this.#notModified;
   }
 
@@ -66,18 +63,20 @@ class RepresentationHead {
     this.#notModified = undefined;
   }
 
-  #lines({ access, cacheControl: byDefault }: HeaderContext, more: HeaderLines): HeaderLines {
-    const { etag, cacheControl = byDefault, quotesAddress, headers = [], vary = "" } = this.#fields;
+  #lines({ access, cacheControl: byDefault }: HeaderContext, type?: string, coding?: string): HeaderLines {
+    const { etag, cacheControl = byDefault, quotesAddress, headers, vary = "" } = this.#fields;
     const allowed = quotesAddress
       ? access.cacheControlOfAddress(cacheControl)
       : access.cacheControlOf(cacheControl);
-    return Object.freeze([
+    const lines: [string, string][] = [
       ["ETag", etag],
       ["Cache-Control", allowed],
       ["Accept-Ranges", "bytes"],
-      ...headers,
-      ...withVary(more, vary, access.vary),
-    ] as const);
+    ];
+    for (const [name, value] of headers ?? []) lines.push([name, value]);
+    if (type !== undefined) lines.push(["Content-Type", type]);
+    if (coding !== undefined) lines.push(["Content-Encoding", coding]);
+    return Object.freeze(withVary(lines, vary, access.vary));
   }
 }
 

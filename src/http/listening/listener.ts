@@ -19,8 +19,11 @@ export interface HttpRequest {
 
 /** An answer, as uWebSockets.js has it and `node-listener.ts` imitates it. Must not be touched once it is aborted or ended. */
 export interface HttpResponse {
-  /** Writes the status line and lists of headers. @throws ZpublishError as `checkLines`; nothing is written then. */
-  writeHead(status: string, lists: readonly HeaderLines[]): void;
+  /**
+   * Writes the status line and headers: those of all answers, of this kind of answer, and of this answer alone.
+   * @throws ZpublishError as `checkLines`; nothing is written then.
+   */
+  writeHead(status: string, shared: HeaderLines, lines: HeaderLines, own: HeaderLines): void;
   /** Runs `write`, and sends what it writes in as few packets as possible. */
   cork(write: () => void): unknown;
   /** Offers bytes of a body. @returns Whether they were taken, and whether the body is complete with them. */

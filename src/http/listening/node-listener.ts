@@ -47,7 +47,7 @@ class NodeResponse implements HttpResponse {
     response.on("error", () => undefined);
   }
 
-  writeHead(status: string, lists: readonly HeaderLines[]): void {
+  writeHead(status: string, ...lists: readonly HeaderLines[]): void {
     for (const lines of lists) {
       checkLines(lines);
       for (const line of lines) this.#headers.push(...line);

@@ -13,28 +13,47 @@ import {
 
 /** Header lines packed for one call into uWebSockets.js, which writes names and values as they are. */
 interface PackedLines {
+  /** The list before the one that this is kept for. */
+  readonly first: HeaderLines;
   readonly name: string;
   /** Value of the first header, and all other lines. */
   readonly value: string | Uint8Array;
 }
 
-/** Packed forms of lists that are frozen, and so never change. */
+/** Packed forms of frozen lists, which never change, behind the list that was before them the last time. */
 const packed = new WeakMap<HeaderLines, PackedLines>();
+/** Texts of frozen lists that came first. */
+const firstTexts = new WeakMap<HeaderLines, string>();
 
-/** Packs lines; undefined if there are none. @throws ZpublishError as `checkLines` */
-function packLines(lines: HeaderLines): PackedLines | undefined {
-  const known = packed.get(lines);
-  if (known !== undefined) return known;
-  const [first, ...others] = lines;
-  if (first === undefined) return undefined;
-  checkLines(lines);
-  let text = first[1];
-  for (const [name, value] of others) text += `\r\n${name}: ${value}`;
-  const isConstant = Object.isFrozen(lines);
-  const packedLines = { name: first[0], value: isConstant ? Buffer.from(text, "latin1") : text };
-  if (isConstant) packed.set(lines, packedLines);
-  return packedLines;
+/** Packs two lists as one; undefined if both are empty. @throws ZpublishError as `checkLines` */
+function packLines(first: HeaderLines, second: HeaderLines): PackedLines | undefined {
+  const known = packed.get(second);
+  if (known?.first === first) return known;
+  let text = firstTexts.get(first);
+  if (text === undefined) {
+    text = textOf(first);
+    if (Object.isFrozen(first)) firstTexts.set(first, text);
+  }
+  text += textOf(second);
+  if (text === "") return undefined;
+  const name = text.slice(2, text.indexOf(":"));
+  const rest = text.slice(name.length + 4);
+  const isConstant = Object.isFrozen(first) && Object.isFrozen(second);
+  const lines = { first, name, value: isConstant ? Buffer.from(rest, "latin1") : rest };
+  if (isConstant) packed.set(second, lines);
+  return lines;
 }
+
+/** Returns lines as they are sent, each with its line break before it. */
+function textOf(lines: HeaderLines): string {
+  checkLines(lines);
+  let text = "";
+  for (const [name, value] of lines) text += `\r\n${name}: ${value}`;
+  return text;
+}
+
+/** Stands before lists that follow none. */
+const NO_LINES: HeaderLines = Object.freeze([]);
 
 /** An answer of uWebSockets.js. */
 class UwsResponse implements HttpResponse {
@@ -44,12 +63,15 @@ class UwsResponse implements HttpResponse {
     this.#res = res;
   }
 
-  writeHead(status: string, lists: readonly HeaderLines[]): void {
+  writeHead(status: string, shared: HeaderLines, lines: HeaderLines, own: HeaderLines): void {
     const res = this.#res;
-    const all = lists.map(packLines);
+    // Packed before anything is written. Each call into uWebSockets.js costs more than a look at what is packed.
+    const most = packLines(shared, lines);
+    const rest = own.length === 0 ? undefined : packLines(NO_LINES, own);
     // uWebSockets.js writes 200 by itself.
     if (status !== "200 OK") res.writeStatus(status);
-    for (const lines of all) if (lines !== undefined) res.writeHeader(lines.name, lines.value);
+    if (most !== undefined) res.writeHeader(most.name, most.value);
+    if (rest !== undefined) res.writeHeader(rest.name, rest.value);
   }
 
   cork(write: () => void): void {
