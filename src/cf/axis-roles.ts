@@ -76,19 +76,33 @@ export function axisRole(dim: string, attrs: JsonObject | undefined): AxisRole |
 }
 
 /**
- * Returns the axes that a picture of a variable shows: those with the roles Y and X, else the last two. Undefined if it has fewer
+ * Returns the axes that a picture of a variable shows: latitude and longitude, or whatever has the roles Y and X; else a section, with
+ * heights upwards and time to the right; else the last two. Axes of one cell only if there are no two others. Undefined if it has fewer
  * than two axes.
+ * @param shape Default: all axes are long.
  */
-export function planeOf(dims: readonly string[], attributesOf: AttributesOf): Plane | undefined {
+export function planeOf(
+  dims: readonly string[],
+  attributesOf: AttributesOf,
+  shape: readonly number[] = [],
+): Plane | undefined {
   if (dims.length < 2) return undefined;
   const roles = dims.map((dim) => axisRole(dim, attributesOf(dim)));
-  const y = roles.lastIndexOf("Y");
-  const x = roles.lastIndexOf("X");
-  if (y >= 0 && x >= 0) return { y, x };
-  const last = dims.length - 1;
-  if (x >= 0) return { y: x === last ? last - 1 : last, x };
-  if (y >= 0) return { y, x: y === last ? last - 1 : last };
-  return { y: last - 1, x: last };
+  const every = [...dims.keys()];
+  const long = every.filter((axis) => shape[axis] !== 1);
+  const axes = long.length >= 2 ? long : every;
+  const last = (role: AxisRole | undefined) => axes.findLast((axis) => roles[axis] === role);
+  const [t, z, y, x] = [last("T"), last("Z"), last("Y"), last("X")];
+  if (y !== undefined && x !== undefined) return { y, x };
+  const others = axes.filter((axis) => roles[axis] === undefined);
+  const otherThan = (axis: number) => others.at(-1) ?? axes.findLast((each) => each !== axis)!;
+  if (x !== undefined) return { y: z ?? others.at(-1) ?? t ?? otherThan(x), x };
+  if (y !== undefined) return z === undefined ? { y, x: others.at(-1) ?? t ?? otherThan(y) } : { y: z, x: y };
+  // Fields without a name for their horizontal axes.
+  if (others.length >= 2) return { y: others.at(-2)!, x: others.at(-1)! };
+  if (z !== undefined) return { y: z, x: others.at(-1) ?? t ?? otherThan(z) };
+  if (t !== undefined) return { y: otherThan(t), x: t };
+  return { y: axes.at(-2)!, x: axes.at(-1)! };
 }
 
 function matches(value: unknown, pattern: RegExp): boolean {

@@ -38,8 +38,22 @@ export function isCategorical(attrs: JsonObject): boolean {
 }
 
 /** Returns the `flag_values` of a variable that {@link isCategorical}: empty if it has masks only. */
-export function flagValuesOf(attrs: JsonObject): number[] {
-  return numbersOf(attrs.flag_values);
+export function flagValuesOf({ flag_values }: JsonObject): number[] {
+  // Some writers make a text of them: `0b, 1b, 2b`.
+  if (typeof flag_values !== "string") return numbersOf(flag_values);
+  return (flag_values.match(/-?\d+/g) ?? []).map(Number);
+}
+
+/** Returns the `flag_colors` of a variable, `#rrggbb` each, as 3 bytes per flag value; undefined if it has none, or too few. */
+export function flagColoursOf({ flag_colors }: JsonObject, count: number): Uint8Array | undefined {
+  const texts = isJsonArray(flag_colors)
+    ? flag_colors.map(String)
+    : String(flag_colors ?? "").split(/[\s,]+/);
+  const colours = texts.filter((text) => /^#[0-9a-f]{6}$/i.test(text)).slice(0, count);
+  if (count === 0 || colours.length < count) return undefined;
+  return Uint8Array.from(
+    colours.flatMap((text) => [1, 3, 5].map((at) => Number.parseInt(text.slice(at, at + 2), 16))),
+  );
 }
 
 function numbersOf(value: JsonValue | undefined): number[] {

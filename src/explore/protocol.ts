@@ -1,4 +1,5 @@
 import type { AxisRole, Plane } from "../cf/axis-roles.js";
+import type { ColourBands } from "../cf/image-data.js";
 import type { Packing } from "../cf/packing.js";
 import type { ColourScaleName } from "../colour/colour-scales.js";
 import type { ValueRange } from "../colour/value-range.js";
@@ -85,8 +86,8 @@ export interface ShownRange {
   readonly low: number;
   readonly high: number;
   readonly isLog: boolean;
-  /** Category values, painted as bytes 2, 3, …; other values are painted as "above". At most 251. */
-  readonly categories?: readonly number[] | undefined;
+  /** Category values, each with the byte that it is painted as; other values are painted as "above". */
+  readonly categories?: readonly (readonly [value: number, byte: number])[] | undefined;
 }
 
 /** Draws a picture. A `show` request ends the one before: chunks that the new one does not want are cancelled. */
@@ -96,6 +97,8 @@ export interface ShowRequest {
   readonly axes: PictureAxes;
   readonly viewport: Viewport;
   readonly range: ShownRange;
+  /** Bands that are composed in colour, each from 0 at the range's low end to 255 at its high end; undefined to show one of them. */
+  readonly bands?: ColourBands | undefined;
   /** Whether the picture is moving or playing, so that it need not be averaged. */
   readonly isMoving: boolean;
   /** Whether to read it however much it is. */
@@ -113,7 +116,10 @@ export interface AheadRequest {
 /** A picture. The first answer comes 100 ms after the request; the last has `done` equal to `total`. */
 export interface FrameAnswer {
   readonly kind: "frame";
-  /** One byte per pixel, from the top left: {@link MISSING}, {@link BELOW}, {@link FIRST} to {@link LAST}, {@link ABOVE} or {@link UNREAD}. */
+  /**
+   * One byte per pixel, from the top left: {@link MISSING}, {@link BELOW}, {@link FIRST} to {@link LAST}, {@link ABOVE} or {@link UNREAD}.
+   * Of bands, four: red, green, blue and opacity, which is 0 where nothing is read.
+   */
   readonly pixels: Uint8Array<ArrayBuffer>;
   readonly width: number;
   readonly height: number;
@@ -125,6 +131,22 @@ export interface FrameAnswer {
   /** Cells in the picture, and missing ones among them, as far as they are read. */
   readonly cells: number;
   readonly missing: number;
+  /** What of the picture is read if all of it is too much; else undefined. */
+  readonly part: PicturePart | undefined;
+}
+
+/** The part that is read of a picture that is too much to read unasked. */
+export interface PicturePart {
+  /** How many rows and columns of chunks one stands for, which is read; 1 if all are. */
+  readonly everyRow: number;
+  readonly everyColumn: number;
+  /** Whether such a row or column of chunks is one row or column of cells. */
+  readonly isOfRows: boolean;
+  readonly isOfColumns: boolean;
+  /** Share of the picture's width and height that is read, in its middle; 1 for all. */
+  readonly share: number;
+  /** Cost of the whole picture. */
+  readonly whole: ReadingCost;
 }
 
 /** Byte of a pixel whose value is missing. */
@@ -173,6 +195,8 @@ export interface ProbeRequest {
   readonly x: number;
   readonly y: number;
   readonly inCells: boolean;
+  /** Bands whose values are all told in the text. */
+  readonly bands?: ColourBands | undefined;
 }
 
 /** A cell with its centre, and its value. */
@@ -225,12 +249,16 @@ export interface CancelRequest {
   readonly request: number;
 }
 
-/** Answers `show` and `series` if they would read more than a person may expect; ask again with `isConfirmed`. */
-export interface TooMuchAnswer {
-  readonly kind: "too-much";
+/** What has to be read. */
+export interface ReadingCost {
   readonly chunks: number;
   /** Decoded. */
   readonly bytes: number;
+}
+
+/** Answers `series`, and `show` of huge chunks, if they would read more than a person may expect; ask again with `isConfirmed`. */
+export interface TooMuchAnswer extends ReadingCost {
+  readonly kind: "too-much";
 }
 
 /** Answers a request that failed. A chunk that is absent is missing data and no failure. */
@@ -276,8 +304,10 @@ export interface VariableDescription {
   readonly plane: Plane | undefined;
   /** Paths of the two-dimensional coordinates of a curvilinear grid, below the same group; undefined if there are none. */
   readonly curvilinear: { readonly latitude: string; readonly longitude: string } | undefined;
-  /** Coarser versions, finest first; empty if the dataset has no overviews. */
+  /** Coarser versions, finest first; empty if there are none in the dataset, and no overviews. */
   readonly levels: readonly LevelDescription[];
+  /** Axis of an image along which its colours lie; undefined if it has none. */
+  readonly bands: ColourBands | undefined;
   /** Sentence that says why a browser cannot read it; undefined if it can. */
   readonly problem: string | undefined;
 }
@@ -293,14 +323,16 @@ export interface AxisDescription {
   readonly isLongitude: boolean;
 }
 
-/** A coarser version of a variable: each cell along the horizontal axes stands for `2 ** level` of the variable's. */
+/** A coarser version of a variable. */
 export interface LevelDescription {
   readonly level: number;
-  /** Path in the overview store: `2/t2m`. */
+  /** Whether it is in the overview store, and not in the dataset's. */
+  readonly isInOverviews: boolean;
+  /** Path in its store: `2/t2m`. */
   readonly path: string;
   readonly shape: readonly number[];
   readonly chunkShape: readonly number[];
-  /** Cells of the variable per cell, by axis. */
+  /** Cells of the variable per cell, by axis; fractions in overviews of images. */
   readonly factors: readonly number[];
 }
 

@@ -49,7 +49,7 @@ export function choosePicture(
   const { dims, shape, dataType } = variable;
   if (!"biuf".includes(dataType.kind)) return { problem: `it holds no numbers but ${dataType.numpyName}` };
   const attributesOf = (dim: string) => coordinateArray(snapshot, variable, dim)?.variable.attrs;
-  const plane = planeOf(dims, attributesOf);
+  const plane = planeOf(dims, attributesOf, shape);
   if (dims.length === 0) return { problem: "it has no dimensions" };
   if (isIndexCoordinate(variable)) return { problem: "it is the coordinate of its own dimension" };
   if (shape.includes(0)) return { problem: "it has no values" };

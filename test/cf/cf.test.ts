@@ -3,9 +3,11 @@ import fc from "fast-check";
 import t from "tap";
 import { type AxisRole, axisRole, isLatitude, isLongitude, planeOf } from "../../src/cf/axis-roles.js";
 import { CALENDARS, cfTimeFormatter } from "../../src/cf/cf-time.js";
+import { colourBandsOf, levelPathsOf, missingMarkOf } from "../../src/cf/image-data.js";
 import { isCategorical, packingOf } from "../../src/cf/packing.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 import { parseJson } from "../../src/json/parse-json.js";
+import { parseDataType } from "../../src/model/data-type.js";
 import { PYTHON } from "../support/clients/require-client.js";
 
 const SCRIPT = `
@@ -135,16 +137,83 @@ t.test("latitudes and longitudes are told from coordinates of rotated grids", as
   t.notOk(isLongitude({ units: "degrees_north" }));
 });
 
-t.test("a picture shows the axes with roles, else the last two", async (t) => {
+t.test("a picture shows the axes that a person expects", async (t) => {
   const plane = (...dims: string[]) => planeOf(dims, () => undefined);
   t.same(plane("time", "lat", "lon"), { y: 1, x: 2 });
   t.same(plane("lon", "lat", "time"), { y: 1, x: 0 }, "transposed");
   t.same(plane("a", "b", "c"), { y: 1, x: 2 });
   t.same(plane("lat", "a", "b"), { y: 0, x: 2 }, "one role: it and the last other one");
   t.same(plane("a", "b", "lon"), { y: 1, x: 2 });
-  t.same(plane("time", "lev"), { y: 0, x: 1 });
+  t.same(plane("time", "lev"), { y: 1, x: 0 }, "a profile through time");
+  t.same(plane("lat", "time"), { y: 0, x: 1 }, "latitudes through time");
+  t.same(plane("time", "lon"), { y: 0, x: 1 }, "longitudes to the right");
+  t.same(plane("time", "lev", "lat"), { y: 1, x: 2 }, "a section, and not through time");
+  t.same(plane("lev", "lon", "time"), { y: 0, x: 1 });
+  t.same(plane("time", "station"), { y: 1, x: 0 });
+  t.same(plane("time", "lev", "node"), { y: 1, x: 2 });
+  t.same(plane("time", "lev", "j", "i"), { y: 2, x: 3 });
+  const long = (shape: readonly number[], ...dims: string[]) => planeOf(dims, () => undefined, shape);
+  t.same(long([9, 5, 1, 1], "time", "lev", "lat", "lon"), { y: 1, x: 0 }, "one place");
+  t.same(long([9, 5, 1, 7], "time", "lev", "lat", "lon"), { y: 1, x: 3 }, "one latitude");
+  t.same(long([9, 1, 1], "time", "lat", "lon"), { y: 1, x: 2 }, "nothing else");
   t.equal(plane("lat"), undefined);
   t.equal(plane(), undefined);
+});
+
+t.test("images in colour are told from other variables", async (t) => {
+  const bandsOf = (dims: string[], shape: number[], dtype = "|u1", attrs = {}) =>
+    colourBandsOf({ dims, shape, dataType: parseDataType(dtype), attrs });
+  const named = (...names: string[]) => ({ color_interpretation: names });
+  t.same(bandsOf(["band", "y", "x"], [3, 9, 9]), { axis: 0, count: 3 });
+  t.same(bandsOf(["y", "x", "rgb"], [9, 9, 4]), { axis: 2, count: 4 });
+  t.same(bandsOf(["dim_0", "dim_1", "dim_2"], [9, 9, 3]), { axis: 2, count: 3 }, "an image without names");
+  t.same(bandsOf(["t", "c", "z", "y", "x"], [1, 3, 1, 9, 9], "<u2"), { axis: 1, count: 3 });
+  t.same(bandsOf(["band", "y", "x"], [4, 9, 9], "|u1", named("red", "green", "blue", "undefined")), {
+    axis: 0,
+    count: 3,
+  });
+  t.same(bandsOf(["band", "y", "x"], [4, 9, 9], "<u2", named("red", "green", "blue", "alpha")), {
+    axis: 0,
+    count: 4,
+  });
+  t.equal(bandsOf(["band", "y", "x"], [3, 9, 9], "|u1", named("gray", "undefined", "undefined")), undefined);
+  t.equal(bandsOf(["band", "y", "x"], [4, 9, 9], "<u2"), undefined, "the fourth may be infrared");
+  t.equal(bandsOf(["band", "y", "x"], [3, 9, 9], "<f4"), undefined);
+  t.equal(bandsOf(["band", "y", "x"], [3, 9, 9], "|u1", { units: "K" }), undefined);
+  t.equal(bandsOf(["band", "y", "x"], [5, 9, 9]), undefined);
+  t.equal(bandsOf(["band", "x"], [3, 9]), undefined);
+  t.equal(bandsOf(["time", "y", "x"], [3, 9, 9]), undefined);
+});
+
+t.test(
+  "the fill value 0 of an image is black, unless an attribute of CF makes it more than pixels",
+  async (t) => {
+    const markOf = (dtype: string, fill: number, attrs = {}) =>
+      missingMarkOf({ dataType: parseDataType(dtype), attrs }, fill);
+    t.equal(markOf("|u1", 0), null);
+    t.equal(markOf("<u2", 0, { color_interpretation: [] }), null);
+    t.equal(markOf("|u1", 255), 255);
+    t.equal(markOf("<i2", 0), 0);
+    t.equal(markOf("<f4", 0), 0);
+    for (const name of ["_FillValue", "missing_value", "grid_mapping", "units", "scale_factor"])
+      t.equal(markOf("|u1", 0, { [name]: "a" }), 0, name);
+  },
+);
+
+t.test("groups say which arrays are coarser versions of another", async (t) => {
+  const groups: Record<string, JsonObject> = {
+    "": { multiscales: { layout: [{ asset: "data" }, { asset: "overview_1/data" }, { asset: "o2/data" }] } },
+    cells: { multiscales: [{ datasets: [{ path: "0" }, { path: "1" }] }] },
+    new: { ome: { multiscales: [{ datasets: [{ path: "s0" }, { path: "s1" }] }] } },
+    eo: { multiscales: { layout: [{ asset: "r10m" }, { asset: "r20m" }] } },
+  };
+  const pathsOf = (path: string) => levelPathsOf(path, (group) => groups[group]);
+  t.same(pathsOf("data"), ["overview_1/data", "o2/data"]);
+  t.same(pathsOf("overview_1/data"), []);
+  t.same(pathsOf("cells/0"), ["cells/1"]);
+  t.same(pathsOf("new/s0"), ["new/s1"]);
+  t.same(pathsOf("eo/r10m/b02"), ["eo/r20m/b02"]);
+  t.same(pathsOf("eo/r10"), []);
 });
 
 t.test("both axes of a picture differ and exist", async () => {

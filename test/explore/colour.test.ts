@@ -19,6 +19,7 @@ import {
   type VariableDescription,
 } from "../../src/explore/protocol.js";
 import { ByteScale } from "../../src/explore/worker/picture/byte-scale.js";
+import { parseDataType } from "../../src/model/data-type.js";
 
 const PACKING = { ...packingOf({}), missing: [255] };
 
@@ -27,18 +28,21 @@ t.test("categories have the colours of thumbnails, and others a colour of their 
     const values = Array.from({ length: count }, (_, index) => (index * 7) % 1009);
     const categories = categoriesOf(variableWith({ flag_values: values }));
     const { range, table, names } = categories!;
-    const scale = new ByteScale(PACKING, range);
+    const scale = new ByteScale(PACKING, range, false);
     const colours = categoryColours(count);
     const drawn = (value: number) => {
       const at = tableIndexOf(scale.byteOf(value)) * 3;
       return [...table.subarray(at, at + 3)];
     };
-    const own = values.slice(0, 250).every((value, index) => {
+    const own = values.slice(0, 251).every((value, index) => {
       const expected = [...colours.subarray(3 * index, 3 * index + 3)];
-      return `${drawn(value)}` === `${expected}` && categoryColour(categories!, index) === `rgb(${expected})`;
+      return (
+        `${drawn(value)}` === `${expected}` &&
+        categoryColour(categories!, categories!.bytes[index]) === `rgb(${expected})`
+      );
     });
     t.ok(own, `${count} categories`);
-    t.equal(names.length, Math.min(count, 250));
+    t.equal(names.length, count);
     t.equal(scale.byteOf(0.5), ABOVE);
     t.same(drawn(0.5), [102, 102, 102]);
     t.equal(scale.storedByte(255), MISSING, "missing values are no category");
@@ -50,10 +54,28 @@ t.test("categories have the names that they are given, else their values", async
   t.same(named?.names, ["water", "tree_cover", "4"]);
   t.equal(categoriesOf(variableWith({ flag_masks: [1, 2], flag_values: [1, 2] })), undefined);
   t.equal(categoriesOf(variableWith({})), undefined);
+  t.same(categoriesOf({ ...variableWith({}), dataType: parseDataType("|b1") })?.names, ["false", "true"]);
+  t.same(categoriesOf(variableWith({ flag_values: "0b, 10b" }))?.names, ["0", "10"]);
+});
+
+t.test("a palette has the colours of its file, of which more than bytes share the nearest", async (t) => {
+  const hex = (value: number) => value.toString(16).padStart(2, "0");
+  const flag_values = Array.from({ length: 256 }, (_, index) => index);
+  const flag_colors = flag_values.map((index) => `#${hex(index)}0${index % 2}ff`).join(" ");
+  const { range, table } = categoriesOf(variableWith({ flag_values, flag_colors }))!;
+  const scale = new ByteScale(packingOf({}), range, false);
+  for (const value of flag_values) {
+    const at = tableIndexOf(scale.byteOf(value)) * 3;
+    const [red = 0, green = 0, blue] = table.subarray(at, at + 3);
+    t.ok(Math.abs(red - value) + Math.abs(green - (value % 2)) <= (value < 251 ? 0 : 6));
+    t.equal(blue, 255);
+  }
+  const few = { flag_values: [1, 2, 3], flag_colors: "#ff0000 #00ff00 #ff0000" };
+  t.same(categoriesOf(variableWith(few))?.bytes, [2, 3, 2], "the same colour, the same byte");
 });
 
 function variableWith(attrs: VariableDescription["attrs"]): VariableDescription {
-  return { attrs, isCategorical: true } as VariableDescription;
+  return { attrs, isCategorical: true, dataType: parseDataType("|u1") } as VariableDescription;
 }
 
 const { colour } = EMPTY_VIEW;

@@ -126,7 +126,7 @@ t.test(
     t.strictSame(colours[1], [...table.subarray(0, 3), 255]);
     t.strictSame(colours[2], [...table.subarray(255 * 3), 255]);
     t.strictSame([colours[0], colours[3]], [colours[1], colours[2]]);
-    t.strictSame(contents, { hasBelow: true, hasAbove: true, hasMissing: false });
+    t.match(contents, { hasBelow: true, hasAbove: true, hasMissing: false });
   },
 );
 
@@ -138,7 +138,7 @@ t.test(
       colours.map(([red]) => red),
       [2, 1, 1, 1, 3, 3, 3, 3],
     );
-    t.strictSame(contents, { hasBelow: false, hasAbove: false, hasMissing: true });
+    t.match(contents, { hasBelow: false, hasAbove: false, hasMissing: true });
     const outside = paint([0, 0, 9, 0], 2, { left: 1, right: 2, top: 0, bottom: 1 });
     t.strictSame(
       outside.colours.map(([, , , opacity]) => opacity),

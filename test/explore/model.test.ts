@@ -6,14 +6,17 @@ import { packingOf } from "../../src/cf/packing.js";
 import { COLOUR_SCALES, type ColourScaleName } from "../../src/colour/colour-scales.js";
 import { cellAxis, createAxis, indexAt } from "../../src/explore/axis.js";
 import { shortBox } from "../../src/explore/page/map/camera.js";
+import { chosenVariable } from "../../src/explore/page/resolve-view.js";
 import { pictureVariable, seriesVariable, visibleCells } from "../../src/explore/page/save/shown-cells.js";
-import { statusOf } from "../../src/explore/page/status-text.js";
+import { emptinessOf, statusOf } from "../../src/explore/page/status-text.js";
 import { formatViewHash, parseViewHash } from "../../src/explore/page/view-hash.js";
 import {
   type AxisValues,
   EMPTY_VIEW,
   type FrameAnswer,
+  type PicturePart,
   type ShowRequest,
+  type VariableDescription,
   type View,
 } from "../../src/explore/protocol.js";
 import { parseDataType } from "../../src/model/data-type.js";
@@ -21,10 +24,10 @@ import { effort } from "../support/effort.js";
 import { axisValues, describeVariable, openModel, until } from "../support/explore/stub-worker.js";
 
 /** Makes an answer to a request of a picture. */
-function frame(request: ShowRequest, done = 1, total = 1, byte = 9): FrameAnswer {
+function frame(request: ShowRequest, done = 1, total = 1, byte = 9, part?: PicturePart): FrameAnswer {
   const { width, height } = request.viewport;
   const pixels = new Uint8Array(width * height).fill(byte);
-  return { kind: "frame", pixels, width, height, done, total, level: 0, cells: 100, missing: 0 };
+  return { kind: "frame", pixels, width, height, done, total, level: 0, cells: 100, missing: 0, part };
 }
 
 /** Opens a model on a stub, and waits for its first request of a picture. */
@@ -188,30 +191,94 @@ t.test("a box that rests is short to write", async (t) => {
     t.match(String(place), /^-?\d+(?:\.\d{1,3})?$/, "and a place");
 });
 
-t.test("what is too much to read unasked is read when a person agrees", async (t) => {
-  const { worker, model } = await open("box=0,0,10,10");
-  worker.answer(last(worker.of("show")).id, { kind: "too-much", chunks: 412, bytes: 1.6e9 });
+const WHOLE = { chunks: 20_000, bytes: 80_000 };
+const PART = { everyRow: 1, everyColumn: 1, isOfRows: false, isOfColumns: false, share: 1, whole: WHOLE };
+
+t.test("the page says what of a picture is shown, and reads all when a person agrees", async (t) => {
+  const cases: [Partial<PicturePart>, string][] = [
+    [{ everyRow: 12, isOfRows: true }, "Every 12th row is shown"],
+    [{ everyColumn: 23, isOfColumns: true }, "Every 23rd column is shown"],
+    [{ everyRow: 12 }, "One chunk in 12 is shown, in place of those around it"],
+    [
+      { everyRow: 5, everyColumn: 4, isOfRows: true },
+      "One chunk in 20 is shown, in place of those around it",
+    ],
+    [{ share: 0.2 }, "Only the centre is shown"],
+  ];
+  for (const [part, text] of cases) {
+    const { worker, model } = await open("box=0,0,10,10");
+    const request = last(worker.of("show"));
+    worker.answer(request.id, frame(request, 1, 1, 9, { ...PART, ...part }));
+    const [message] = statusOf(model).messages;
+    t.equal(message?.text, `${text}: 20,000 chunks (80 kB) are too many to read at once.`);
+    message?.actions[0]?.run(model);
+    t.equal(last(worker.of("show")).isConfirmed, true);
+    t.not(model.view.value.box, undefined, "of the same part of the map");
+  }
+});
+
+t.test("a huge chunk is read when a person agrees", async (t) => {
+  const { worker, model } = await open();
+  worker.answer(last(worker.of("show")).id, { kind: "too-much", chunks: 1, bytes: 1.6e9 });
   const [message] = statusOf(model).messages;
-  t.match(message?.text, "This picture is 412 chunks, 1.6 GB, and this dataset has no overviews.");
-  message?.actions[1]?.run(model);
+  t.match(message?.text, "This picture is 1 chunk, 1.6 GB, and this dataset has no overviews.");
+  message?.actions[0]?.run(model);
   t.equal(last(worker.of("show")).isConfirmed, true);
 });
 
-t.test("of a picture that is too much, the centre is shown unless the address names a part", async (t) => {
-  const { worker, model } = await open();
-  worker.answer(last(worker.of("show")).id, { kind: "too-much", chunks: 412, bytes: 1.6e9 });
-  const centre = model.view.value.box;
-  t.not(centre, undefined);
-  await until(() => worker.of("show").at(-1)?.viewport.box !== worker.of("show")[0]?.viewport.box);
-  const [message] = statusOf(model).messages;
+t.test(
+  "the centre of a picture that is too much fills the page, unless the address names a part",
+  async (t) => {
+    const { worker, model } = await open();
+    const request = last(worker.of("show"));
+    worker.answer(request.id, frame(request, 1, 1, 9, { ...PART, share: 0.25 }));
+    t.match(model.view.value.box, { left: -45, right: 45 });
+    await until(() => worker.of("show").at(-1)?.viewport.box !== worker.of("show")[0]?.viewport.box);
+    const [message] = statusOf(model).messages;
+    t.match(
+      message?.text,
+      "The whole picture is 20,000 chunks, 80 kB, and this dataset has no overviews: this is its",
+    );
+    message?.actions[0]?.run(model);
+    t.equal(model.view.value.box, undefined);
+    await until(() => last(worker.of("show")).isConfirmed);
+    worker.answer(last(worker.of("show")).id, frame(last(worker.of("show"))));
+    t.strictSame(statusOf(model).messages, []);
+  },
+);
+
+t.test("the first variable is data, on a map, that moves, and the largest", async (t) => {
+  const attrs = (units: string) => ({ attrs: { units } });
+  const still = describeVariable("still");
+  const cases: [VariableDescription[], string][] = [
+    [[describeVariable("XLAT", attrs("degree_north")), still], "still"],
+    [
+      [describeVariable("time_bnds"), describeVariable("start", attrs("days since 2000-01-01")), still],
+      "still",
+    ],
+    [
+      [describeVariable("quality"), describeVariable("a", { attrs: { ancillary_variables: "quality" } })],
+      "a",
+    ],
+    [[describeVariable("area"), describeVariable("a", { attrs: { cell_measures: "area: area" } })], "a"],
+    [[describeVariable("small"), describeVariable("large", { shape: [80, 45, 90] })], "large"],
+    [[describeVariable("crs", { form: "text", shape: [], plane: undefined }), still], "still"],
+    [[describeVariable("broken", { problem: "No." }), still], "still"],
+    [[describeVariable("lat", { isCoordinate: true }), describeVariable("s", { form: "text" })], "s"],
+    [[describeVariable("lat", { isCoordinate: true })], "lat"],
+  ];
+  for (const [variables, expected] of cases)
+    t.equal(chosenVariable({ attrs: {}, variables }, EMPTY_VIEW)?.path, expected);
+});
+
+t.test("a dataset without anything to see says so", async (t) => {
+  const broken = describeVariable("a", { problem: "Values of the type complex512 cannot be shown." });
+  t.equal(emptinessOf({ attrs: {}, variables: [] }), "This dataset has no variables.");
   t.match(
-    message?.text,
-    "The whole picture is 412 chunks, 1.6 GB, and this dataset has no overviews: this is its",
+    emptinessOf({ attrs: {}, variables: [broken, broken] }),
+    /^No variable .* complex512 cannot be shown\.$/,
   );
-  message?.actions[0]?.run(model);
-  t.equal(model.view.value.box, undefined);
-  await until(() => last(worker.of("show")).isConfirmed);
-  t.strictSame(statusOf(model).messages, []);
+  t.equal(emptinessOf({ attrs: {}, variables: [broken, describeVariable("b")] }), undefined);
 });
 
 t.test("axes can be swapped, and the box is that of the new plane", async (t) => {

@@ -251,15 +251,74 @@ t.test("chunks that were used longest ago are forgotten, and read again", async 
   }
 });
 
-t.test("more than 64 chunks are asked about first", async (t) => {
-  const many: ServedArray = { ...PLAIN, shape: [9, 9], chunks: [1, 1], dims: ["a", "b"], values: range(81) };
-  const { client, store } = await open(t, { many });
-  const request = cells("many", 9, 9, 9, 9);
-  t.match(await client.ask(request, "too-much"), { chunks: 81, bytes: 162 });
+t.test("of too many chunks, every n-th is read, and stands for those beside it", async (t) => {
+  const shape = [2000, 3];
+  const values = range(6000).map((index) => Math.floor(index / 3));
+  const rows: ServedArray = { dtype: "<f4", shape, chunks: [1, 3], dims: ["time", "x"], values };
+  const { client, store } = await open(t, { rows });
+  const request = { ...cells("rows", 3, 125, 3, 2000), range: { low: 0, high: 2008, isLog: false } };
+  const frame = await client.ask(request, "frame");
+  const whole = { chunks: 2000, bytes: 24_000 };
+  t.match(frame.part, { everyRow: 16, everyColumn: 1, isOfRows: true, share: 1, whole });
+  t.equal(frame.total, 125, "a row of pixels is one of cells");
+  const isNear = frame.pixels.every((byte, pixel) => {
+    const shown = ((byte - 2) / 251) * 2008;
+    const under = 16 * (Math.floor(pixel / 3) + 0.5);
+    return Math.abs(shown - under) <= 8 + 8;
+  });
+  t.ok(isNear, "the nearest row");
+  store.requests.length = 0;
+  const all = await client.ask({ ...request, isConfirmed: true }, "frame");
+  t.match(all, { part: undefined, total: 2000, cells: 6000 });
+  t.equal(store.requests.length, 2000 - 125, "what was read is kept");
+});
+
+t.test("of too many tiles, one in a block of them is read", async (t) => {
+  const shape = [600, 1200];
+  const values = range(720_000).map((index) => Math.floor(index / 1200) + (index % 1200));
+  const tiles: ServedArray = { dtype: "<i2", shape, chunks: [20, 20], dims: ["a", "b"], values };
+  const { client, store } = await open(t, { tiles });
+  const request = { ...cells("tiles", 240, 120, 1200, 600), range: { low: 0, high: 1757, isLog: false } };
+  const frame = await client.ask({ ...request, isMoving: true }, "frame");
+  t.match(frame.part, { everyRow: 2, everyColumn: 2, whole: { chunks: 1800, bytes: 1_440_000 } });
+  t.equal(store.requests.length, 450);
+  const isNear = frame.pixels.every((byte, pixel) => {
+    const under = (5 * (Math.floor(pixel / 240) + (pixel % 240)) + 4) / 7;
+    return Math.abs(byte - 2 - under) < 6 + 1;
+  });
+  t.ok(isNear, "at most a chunk away along each axis");
+});
+
+t.test("of large chunks that are too much, those in the middle are read", async (t) => {
+  const shape = [60, 60];
+  const large: ServedArray = {
+    ...PLAIN,
+    shape,
+    chunks: [1, 1],
+    dims: ["a", "b"],
+    values: range(3600).fill(5),
+  };
+  const { client, store } = await open(t, { large });
+  const request = cells("large", 1800, 1800, 60, 60);
+  const frame = await client.ask(request, "frame");
+  const { share } = frame.part!;
+  t.ok(share > 0.4 && share < 0.5, `${share}`);
+  t.ok(store.requests.length > 600 && store.requests.length <= 800, `${store.requests.length}`);
+  t.equal(frame.pixels[900 * 1801], byteOf(5));
+  t.equal(frame.pixels[0], UNREAD);
+  const half = 30 * share;
+  const box = { left: 29.5 - half, right: 29.5 + half, top: 29.5 - half, bottom: 29.5 + half };
+  const centre = await client.ask({ ...request, viewport: { ...request.viewport, box } }, "frame");
+  t.equal(centre.part, undefined, "a box of that share is read whole");
+  t.notOk(centre.pixels.includes(UNREAD));
+});
+
+t.test("a huge chunk is asked about first", async (t) => {
+  const huge: ServedArray = { ...PLAIN, shape: [20_000, 20_000], chunks: [20_000, 20_000], values: [] };
+  const { client, store } = await open(t, { huge });
+  const request = cells("huge", 9, 9, 20_000, 20_000);
+  t.match(await client.ask(request, "too-much"), { chunks: 1, bytes: 800_000_000 });
   t.equal(store.requests.length, 0);
-  const frame = await client.ask({ ...request, isConfirmed: true }, "frame");
-  t.match(frame, { done: 81, total: 81, cells: 81 });
-  t.match(await client.ask(request, "frame"), { done: 81 }, "what is cached is not counted");
 });
 
 t.test("frames ahead are read behind the picture, and said to be there", async (t) => {

@@ -13,7 +13,7 @@ import type { ExploreModel } from "./model.js";
 import { PlotView } from "./plot/plot-view.js";
 import { CodePanel } from "./save/code-panel.js";
 import { SavePanel } from "./save/save-panel.js";
-import { announcementOf, statusOf } from "./status-text.js";
+import { announcementOf, emptinessOf, statusOf } from "./status-text.js";
 import { TextView } from "./text-view.js";
 import { VariableList } from "./variable-list.js";
 
@@ -52,9 +52,9 @@ function shownStep(model: ExploreModel): { readonly asked: string; readonly show
   const resolved = model.resolved.value;
   const frame = model.picture.frame.value;
   if (resolved?.axes === undefined) return undefined;
-  const { axes, variable, values } = resolved;
+  const { axes, variable, values, bands } = resolved;
   const isTime = (axis: number) => variable.axes[axis]?.role === "T";
-  const others = otherAxes(variable, axes);
+  const others = otherAxes(variable, axes).filter((axis) => axis !== bands?.axis);
   const textOf = (at: readonly number[]): string =>
     [...others.filter(isTime), ...others.filter((axis) => !isTime(axis))]
       .map((axis) => stepText(values[axis]!, at[axis]!))
@@ -123,7 +123,10 @@ export function ExplorerPage({ model }: { readonly model: ExploreModel }) {
   const variable = useValue(model.variable);
   const hasProbe = useValue(model.view).probe !== undefined;
   const categories = useValue(model.colours.categories);
+  const isColour = useValue(model.resolved)?.bands !== undefined;
   const form = variable?.problem === undefined ? variable?.form : undefined;
+  const dataset = useValue(model.dataset);
+  const emptiness = dataset && emptinessOf(dataset);
   return (
     <div class="app" data-sheet={sheet} data-form={form}>
       <Headline model={model} />
@@ -142,7 +145,7 @@ export function ExplorerPage({ model }: { readonly model: ExploreModel }) {
         {form === "image" && categories !== undefined && (
           <CategoryLegend model={model} categories={categories} />
         )}
-        {form === "image" && categories === undefined && (
+        {form === "image" && categories === undefined && !isColour && (
           <>
             <ColourBar model={model} />
             <div class="sheet" data-name="colours">
@@ -151,21 +154,24 @@ export function ExplorerPage({ model }: { readonly model: ExploreModel }) {
           </>
         )}
         {form === "text" && <TextView model={model} />}
+        {emptiness !== undefined && <p class="empty">{emptiness}</p>}
         {form !== undefined && form !== "text" && <DimensionControls model={model} />}
         {(form === "plot" || (form === "image" && hasProbe)) && <PlotView model={model} />}
         <StatusLine model={model} />
       </div>
       <nav class="sheets" aria-label="Panels">
-        {SHEETS.filter(([name]) => name !== "colours" || categories === undefined).map(([name, label]) => (
-          <button
-            key={name}
-            type="button"
-            aria-expanded={sheet === name}
-            onClick={() => setSheet(sheet === name ? undefined : name)}
-          >
-            {label}
-          </button>
-        ))}
+        {SHEETS.filter(([name]) => name !== "colours" || (categories === undefined && !isColour)).map(
+          ([name, label]) => (
+            <button
+              key={name}
+              type="button"
+              aria-expanded={sheet === name}
+              onClick={() => setSheet(sheet === name ? undefined : name)}
+            >
+              {label}
+            </button>
+          ),
+        )}
       </nav>
       <HelpDialog />
     </div>

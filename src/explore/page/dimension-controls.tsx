@@ -58,7 +58,7 @@ function sliderTicks(axis: AxisDescription, values: AxisValues, maxCount: number
 export function DimensionControls({ model }: { readonly model: ExploreModel }) {
   const resolved = useValue(model.resolved);
   if (resolved?.axes === undefined) return null;
-  const { variable, axes, values, at } = resolved;
+  const { variable, axes, values, at, bands } = resolved;
   const others = otherAxes(variable, axes);
   if (others.length === 0) return null;
   return (
@@ -71,6 +71,7 @@ export function DimensionControls({ model }: { readonly model: ExploreModel }) {
           axis={variable.axes[index]!}
           values={values[index]!}
           step={at[index]!}
+          isColour={index === variable.bands?.axis ? index === bands?.axis : undefined}
         />
       ))}
     </section>
@@ -83,8 +84,9 @@ function Dimension(props: {
   readonly axis: AxisDescription;
   readonly values: AxisValues;
   readonly step: number;
+  readonly isColour: boolean | undefined;
 }) {
-  const { model, index, axis, values, step } = props;
+  const { model, index, axis, values, step, isColour } = props;
   const isPlaying = useValue(model.playback.axis) === index;
   const { dim, length } = axis;
   const last = length - 1;
@@ -99,7 +101,7 @@ function Dimension(props: {
     <fieldset class="dimension">
       <legend class="spoken">{dim}</legend>
       <span class="dim-name">{dim}</span>
-      <output class="dim-value">{stepText(values, step)}</output>
+      <DimensionValue model={model} text={stepText(values, step)} isColour={isColour} />
       {length > 1 && (
         <>
           <span class="buttons">
@@ -134,6 +136,22 @@ function Dimension(props: {
         </>
       )}
     </fieldset>
+  );
+}
+
+function DimensionValue(props: {
+  readonly model: ExploreModel;
+  readonly text: string;
+  /** Whether the axis is one of bands that are composed in colour; undefined if it is none of bands. */
+  readonly isColour: boolean | undefined;
+}) {
+  const { model, text, isColour } = props;
+  if (isColour === undefined) return <output class="dim-value">{text}</output>;
+  return (
+    <span class="dim-value">
+      <output>{isColour ? "all," : text}</output>{" "}
+      <Check label="in colour" isSet={isColour} onChange={(isSet) => model.setColour(isSet)} />
+    </span>
   );
 }
 

@@ -6,15 +6,16 @@ import {
   type FailedAnswer,
   isOnGrid,
   otherAxes,
+  type PicturePart,
   type Probe,
-  type TooMuchAnswer,
+  type ReadingCost,
   type VariableDescription,
   type View,
 } from "../protocol.js";
 import { positionOf } from "./axis-ticks.js";
 import { ColourModel } from "./colour/colour-model.js";
 import { Camera, shortPlace } from "./map/camera.js";
-import type { PictureContents } from "./map/frame-painter.js";
+import { NO_CONTENTS, type PictureContents } from "./map/frame-painter.js";
 import { PictureLoader, type PictureRequest } from "./map/picture-loader.js";
 import { ProbeModel } from "./map/probe-model.js";
 import { Playback } from "./playback.js";
@@ -49,7 +50,7 @@ export class ExploreModel {
   readonly addressProblems = signal<readonly string[]>([]);
 
   /** What the picture has besides values in the range, as it was painted last. */
-  readonly contents = signal<PictureContents>({ hasBelow: false, hasAbove: false, hasMissing: false });
+  readonly contents = signal<PictureContents>(NO_CONTENTS);
   readonly hasCoast = signal(true);
 
   readonly #playedAxis = signal<number | undefined>(undefined);
@@ -78,11 +79,11 @@ export class ExploreModel {
     const viewport = this.camera.viewport.value;
     const range = this.colours.range.value;
     if (resolved?.axes === undefined || viewport === undefined || range === undefined) return undefined;
-    const { variable, axes, at } = resolved;
+    const { variable, axes, at, bands } = resolved;
     if (variable.problem !== undefined) return undefined;
     const isMoving = this.camera.isMoving.value || this.isPlaying.value;
     const selection = { variable: variable.path, at };
-    return { kind: "show", selection, axes, viewport, range, isMoving, isConfirmed: false };
+    return { kind: "show", selection, axes, viewport, range, bands, isMoving, isConfirmed: false };
   });
 
   /** Axis that keys step through: the one that was moved last, else time, else the first that is no axis of the picture. */
@@ -98,7 +99,7 @@ export class ExploreModel {
 
   readonly isPlaying = computed(() => this.#playedAxis.value !== undefined);
 
-  readonly #centre = signal<{ readonly box?: Box | undefined; readonly whole?: TooMuchAnswer }>({});
+  readonly #centre = signal<{ readonly box?: Box | undefined; readonly whole?: ReadingCost }>({});
   /** Cost of the whole picture while its centre is shown instead, since the view names no part; else undefined. */
   readonly wholeCost = computed(() => {
     const { box, whole } = this.#centre.value;
@@ -136,8 +137,8 @@ export class ExploreModel {
     effect(() => {
       // Playing on would hide what is wrong.
       if (this.picture.failure.value !== undefined) untracked(() => this.playback.stop());
-      const whole = this.picture.tooMuch.value;
-      if (whole !== undefined) untracked(() => this.#showCentreOf(whole));
+      const part = this.picture.part.value;
+      if (part !== undefined && part.share < 1) untracked(() => this.#showCentreOf(part));
     });
   }
 
@@ -167,10 +168,10 @@ export class ExploreModel {
     this.picture.retry();
   }
 
-  /** Shows the whole picture, however much is read for it. */
+  /** Reads all of the picture, however much it is: the whole one, if its centre was shown instead. */
   readAll(): void {
     this.picture.confirm();
-    this.camera.show(undefined);
+    if (this.wholeCost.peek() !== undefined) this.camera.show(undefined);
   }
 
   /** Returns a variable by its path; undefined if there is none. */
@@ -209,6 +210,16 @@ export class ExploreModel {
     });
   }
 
+  /** Composes the bands of an image in colour, or shows one of them. */
+  setColour(isColour: boolean): void {
+    const variable = this.variable.peek();
+    const dim = variable?.dims[variable.bands?.axis ?? -1];
+    if (dim === undefined) return;
+    const { [dim]: _, ...at } = this.view.peek().at;
+    this.playback.stop();
+    this.change({ at: isColour ? at : { ...at, [dim]: { index: 0 } } });
+  }
+
   /** Chooses which dimensions run to the right and upwards; that of the other axis is swapped if it is the same. */
   setAxes(x: number, y: number): void {
     const variable = this.variable.peek();
@@ -224,10 +235,10 @@ export class ExploreModel {
     this.change({ probe: probe && shown ? { ...probe, ...shortPlace(probe, shown, canvas.peek()) } : probe });
   }
 
-  /** Shows the centre of a picture that is too much to read, unless the view says which part of it is wanted. */
-  #showCentreOf(whole: TooMuchAnswer): void {
+  /** Enlarges the centre of a picture of which no more is read, unless the view says which part of it is wanted. */
+  #showCentreOf({ share, whole }: PicturePart): void {
     if (this.view.peek().box !== undefined) return;
-    this.camera.showCentre();
+    this.camera.showCentre(share);
     this.#centre.value = { box: this.view.peek().box, whole };
   }
 }

@@ -1,5 +1,8 @@
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
+import { isLatitude, isLongitude } from "../../cf/axis-roles.js";
+import type { ColourBands } from "../../cf/image-data.js";
 import type { JsonObject } from "../../json/json-value.js";
+import { elementCount } from "../../model/data-tree.js";
 import { type Axis, cellAxis, createAxis, dataExtent } from "../axis.js";
 import {
   type AxisAnswer,
@@ -22,6 +25,8 @@ export interface ResolvedView {
   readonly variable: VariableDescription;
   /** Undefined if the variable is no picture. */
   readonly axes: PictureAxes | undefined;
+  /** Bands that are shown in colour; undefined if the variable has none, or one of them is chosen. */
+  readonly bands: ColourBands | undefined;
   /** Index per axis. */
   readonly at: readonly number[];
   /** Values and places of the cells per axis. */
@@ -37,22 +42,47 @@ interface KnownAxis {
   readonly places: Axis;
 }
 
-/** Returns the variable of a view: its own, else the first one that is worth a look; undefined if the dataset has none. */
+/** Returns the variable of a view: its own, else the one that is most worth a look; undefined if the dataset has none. */
 export function chosenVariable(dataset: DatasetDescription, view: View): VariableDescription | undefined {
-  const asked = dataset.variables.find(({ path }) => path === view.variable);
+  const { variables } = dataset;
+  const asked = variables.find(({ path }) => path === view.variable);
   if (asked !== undefined) return asked;
-  const data = dataset.variables.filter((each) => !each.isCoordinate && each.problem === undefined);
-  const best = Math.max(...data.map(interestOf));
-  return data.find((each) => interestOf(each) === best) ?? dataset.variables[0];
+  const helpers = helperNames(variables);
+  const interests = variables.map((each) => ({ each, interest: interestOf(each, helpers) }));
+  // Sorting keeps the order of the store where nothing else tells.
+  interests.sort((one, other) => compareInterest(other.interest, one.interest));
+  return interests[0]?.each;
 }
 
-/** Returns how much a variable shows: maps first, and those that move. */
-function interestOf({ form, axes, plane, curvilinear }: VariableDescription): number {
-  if (form !== "image" || plane === undefined) return 0;
+/** Attributes that name variables about others: cells, quality, projections, terms of formulas. */
+const HELPER_ATTRIBUTES = ["ancillary_variables", "cell_measures", "formula_terms", "grid_mapping", "mesh"];
+
+function helperNames(variables: readonly VariableDescription[]): ReadonlySet<string> {
+  const texts = variables.flatMap(({ attrs }) => HELPER_ATTRIBUTES.map((name) => attrs[name]));
+  return new Set(texts.flatMap((text) => (typeof text === "string" ? text.split(/[\s:]+/) : [])));
+}
+
+/** Returns how much a variable shows, what counts most first: data, in a form that can be seen, maps, those that move, large ones. */
+function interestOf(variable: VariableDescription, helpers: ReadonlySet<string>): readonly number[] {
+  const { name, form, axes, plane, curvilinear, attrs, shape, problem, isCoordinate } = variable;
   const isMap =
-    curvilinear !== undefined || (axes[plane.x]?.isLongitude === true && axes[plane.y]?.isLatitude === true);
-  const moves = axes.some(({ role, length }) => role === "T" && length > 1);
-  return 1 + (isMap ? 2 : 0) + (moves ? 1 : 0);
+    curvilinear !== undefined || (axes[plane?.x ?? -1]?.role === "X" && axes[plane?.y ?? -1]?.role === "Y");
+  const isPlace = isLatitude(attrs) || isLongitude(attrs) || /(?:^|_)(?:bnds|bounds)$/i.test(name);
+  const isTime = typeof attrs.units === "string" && /\bsince\b/i.test(attrs.units);
+  const facts = [
+    problem === undefined,
+    !isCoordinate && !isPlace && !isTime && !helpers.has(name),
+    form !== "text",
+    form === "image",
+    isMap,
+    axes.some(({ role, length }) => role === "T" && length > 1),
+  ];
+  return [...facts.map(Number), elementCount(shape)];
+}
+
+function compareInterest(one: readonly number[], other: readonly number[]): number {
+  const first = one.findIndex((fact, index) => fact !== other[index]);
+  return first === -1 ? 0 : one[first]! - other[first]!;
 }
 
 /** Settles what a view leaves open. Undefined until all its axes are read. */
@@ -79,7 +109,10 @@ export function resolveView(
     problems.push(`“${axis.dim}” has nothing at ${wordsOf(position)}; showing ${shown}.`);
     return 0;
   });
-  return { variable, axes, at, values, places, problems };
+  const { bands } = variable;
+  const isOneBand = bands === undefined || Object.hasOwn(view.at, variable.dims[bands.axis]!);
+  const isShown = axes === undefined || axes.x === bands?.axis || axes.y === bands?.axis;
+  return { variable, axes, bands: isOneBand || isShown ? undefined : bands, at, values, places, problems };
 }
 
 function axesOf(view: View, variable: VariableDescription, problems: string[]): PictureAxes | undefined {

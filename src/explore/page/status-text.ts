@@ -1,4 +1,4 @@
-import { otherAxes } from "../protocol.js";
+import { type DatasetDescription, otherAxes, type PicturePart, type ReadingCost } from "../protocol.js";
 import { count, stepText } from "./axis-ticks.js";
 import type { ExploreModel } from "./model.js";
 
@@ -37,11 +37,11 @@ export function statusOf(model: ExploreModel): ReadingText & { readonly messages
   if (dataset === undefined)
     return { messages, progress: failures[0] ? "" : "Reading metadata…", isBusy: true };
   const variable = model.variable.value;
-  if (variable === undefined) note("This dataset has no variables.");
-  else if (variable.problem !== undefined) note(variable.problem);
+  // A dataset without anything to see says so in the middle of the page.
+  if (variable?.problem !== undefined && emptinessOf(dataset) === undefined) note(variable.problem);
   for (const problem of [...model.addressProblems.value, ...(model.resolved.value?.problems ?? [])])
     note(problem);
-  const message = tooMuchMessage(model);
+  const message = partMessage(model);
   if (message !== undefined) messages.push(message);
   if (variable?.form !== "image" || variable.problem !== undefined)
     return { messages, progress: "", isBusy: false };
@@ -50,14 +50,22 @@ export function statusOf(model: ExploreModel): ReadingText & { readonly messages
   return { messages, ...progressOf(model) };
 }
 
+/** Returns a sentence that says why there is nothing to see of a dataset; undefined if there is something. */
+export function emptinessOf({ variables }: DatasetDescription): string | undefined {
+  if (variables.length === 0) return "This dataset has no variables.";
+  const problems = new Set(variables.map(({ problem }) => problem));
+  if (problems.has(undefined)) return undefined;
+  return `No variable of this dataset can be shown. ${[...problems].join(" ")}`;
+}
+
 /** Returns what a screen reader says when the picture rests: variable, step, and value at the cross-hair. */
 export function announcementOf(model: ExploreModel): string {
   const resolved = model.resolved.value;
   if (resolved === undefined || model.camera.isMoving.value || model.isPlaying.value) return "";
-  const { variable, axes, at, values } = resolved;
-  const steps = otherAxes(variable, axes).map(
-    (index) => `${variable.dims[index]} ${stepText(values[index]!, at[index]!)}`,
-  );
+  const { variable, axes, at, values, bands } = resolved;
+  const steps = otherAxes(variable, axes)
+    .filter((index) => index !== bands?.axis)
+    .map((index) => `${variable.dims[index]} ${stepText(values[index]!, at[index]!)}`);
   const pointer = model.probes.hasCrossHair.value ? model.probes.pointer.value : undefined;
   const value = pointer === undefined ? [] : [`value ${pointer.text} ${variable.units ?? ""}`.trim()];
   return [variable.title, ...steps, ...value].join(", ");
@@ -71,18 +79,39 @@ export function bytesText(bytes: number): string {
   return `${power > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[power]}`;
 }
 
-function tooMuchMessage(model: ExploreModel): StatusMessage | undefined {
-  const whole = model.wholeCost.value;
-  const tooMuch = model.picture.tooMuch.value ?? whole;
-  if (tooMuch === undefined) return undefined;
-  const hasLevels = (model.variable.value?.levels.length ?? 0) > 0;
+/** Says what of a picture is shown, and what the whole would cost, if that is too much to read unasked. */
+function partMessage({ picture, wholeCost, variable }: ExploreModel): StatusMessage | undefined {
+  const actions = [{ label: "Read all", run: (model: ExploreModel) => model.readAll() }];
+  const costOf = ({ chunks, bytes }: ReadingCost) =>
+    `${count(chunks)} ${chunks === 1 ? "chunk" : "chunks"}, ${bytesText(bytes)}`;
+  const hasLevels = (variable.value?.levels.length ?? 0) > 0;
   const because = hasLevels ? "" : ", and this dataset has no overviews";
-  const cost = `is ${count(tooMuch.chunks)} chunks, ${bytesText(tooMuch.bytes)}${because}`;
-  const readAll = { label: "Read all", run: (model: ExploreModel) => model.readAll() };
-  if (whole !== undefined)
-    return { kind: "note", text: `The whole picture ${cost}: this is its centre.`, actions: [readAll] };
-  const showCentre = { label: "Show the centre", run: (model: ExploreModel) => model.camera.showCentre() };
-  return { kind: "note", text: `This picture ${cost}.`, actions: [showCentre, readAll] };
+  const tooMuch = picture.tooMuch.value;
+  if (tooMuch !== undefined)
+    return { kind: "note", text: `This picture is ${costOf(tooMuch)}${because}.`, actions };
+  const whole = wholeCost.value;
+  if (whole !== undefined) {
+    const text = `The whole picture is ${costOf(whole)}${because}: this is its centre.`;
+    return { kind: "note", text, actions };
+  }
+  const part = picture.part.value;
+  if (part === undefined) return undefined;
+  const { chunks, bytes } = part.whole;
+  const all = `${count(chunks)} chunks (${bytesText(bytes)}) are too many to read at once.`;
+  return { kind: "note", text: `${shownPart(part)}: ${all}`, actions };
+}
+
+function shownPart({ everyRow, everyColumn, isOfRows, isOfColumns, share }: PicturePart): string {
+  if (share < 1) return "Only the centre is shown";
+  if (isOfRows && everyColumn === 1) return `Every ${ordinal(everyRow)} row is shown`;
+  if (isOfColumns && everyRow === 1) return `Every ${ordinal(everyColumn)} column is shown`;
+  return `One chunk in ${count(everyRow * everyColumn)} is shown, in place of those around it`;
+}
+
+/** Writes the ordinal of a number above 1: `12th`. */
+function ordinal(number: number): string {
+  const isTeen = Math.floor((number % 100) / 10) === 1;
+  return `${count(number)}${(isTeen ? undefined : ["th", "st", "nd", "rd"][number % 10]) ?? "th"}`;
 }
 
 function missingSentence(model: ExploreModel): string | undefined {

@@ -1,4 +1,5 @@
 import * as zarr from "zarrita";
+import { missingMarkOf } from "../../cf/image-data.js";
 import { type Packing, packingOf } from "../../cf/packing.js";
 import { messageOf } from "../../errors.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../json/json-value.js";
@@ -6,7 +7,7 @@ import { parseJson } from "../../json/parse-json.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
 import { halfNumbers } from "../../model/fill-value.js";
-import type { LevelDescription, PictureAxes, VariableDescription } from "../protocol.js";
+import type { LevelDescription, PictureAxes, ReadingCost, VariableDescription } from "../protocol.js";
 import { fetchBytes, ReadFailure } from "./chunk-queue.js";
 import { registerCodecs } from "./codecs/codec-registry.js";
 import { type ReadableDocument, readableDocument } from "./readable-document.js";
@@ -74,6 +75,7 @@ export async function openArray(location: ArrayLocation, document: ReadableDocum
   const array = await zarr.open.v2(zarr.root(store), { kind: "array", attrs: false });
   const rank = document.shape.length + (document.numbersPerValue > 1 ? 1 : 0);
   const count = elementCount(document.chunkShape);
+  const filled = filledChunk(document, count);
   return {
     document,
     async readChunk(coords, signal) {
@@ -85,7 +87,7 @@ export async function openArray(location: ArrayLocation, document: ReadableDocum
         return decodedChunk(data, document, count);
       } catch (error) {
         signal?.throwIfAborted();
-        if (error === ABSENT) return undefined;
+        if (error === ABSENT) return filled;
         if (error instanceof ReadFailure) throw error;
         const reason = messageOf(error instanceof Error && error.cause !== undefined ? error.cause : error);
         const sentence = `Chunk ${chunkKeyOf(coords)} of ${name} could not be decoded: ${reason}.`;
@@ -93,6 +95,14 @@ export async function openArray(location: ArrayLocation, document: ReadableDocum
       }
     },
   };
+}
+
+/** Returns what absent chunks hold; undefined if that is missing data. Only images have a fill value that is none. */
+function filledChunk({ packing, dataType, fill }: ReadableDocument, count: number): ChunkValues | undefined {
+  if (dataType.kind !== "u" || dataType.itemSize > 2 || Number.isNaN(fill) || packing.missing.includes(fill))
+    return undefined;
+  const numbers = new (dataType.itemSize === 1 ? Uint8Array : Uint16Array)(count).fill(fill);
+  return { numbers, texts: undefined, exact: undefined, byteLength: numbers.byteLength };
 }
 
 function decodedChunk(data: unknown, document: ReadableDocument, count: number): ChunkValues {
@@ -211,18 +221,24 @@ export interface MetadataArray {
 }
 
 const DIMENSIONS = "_ARRAY_DIMENSIONS";
-/** Parses `.zmetadata` into arrays, in their order, and the attributes of the root. @throws ZpublishError `invalid-metadata` */
-export function arraysOf(text: string): { arrays: MetadataArray[]; attrs: JsonObject } {
+
+/** What `.zmetadata` says: arrays, in their order, and the attributes of groups by path, the root's being empty. */
+interface StoreMetadata {
+  readonly arrays: MetadataArray[];
+  groupAttrs(path: string): JsonObject;
+}
+
+/** Parses `.zmetadata`. @throws ZpublishError `invalid-metadata` */
+export function parseMetadata(text: string): StoreMetadata {
   const document = parseJson(text);
-  const metadata = isJsonObject(document) ? document.metadata : undefined;
-  if (!isJsonObject(metadata)) return { arrays: [], attrs: {} };
+  const metadata = (isJsonObject(document) && isJsonObject(document.metadata) && document.metadata) || {};
   const arrays: MetadataArray[] = [];
   for (const [key, zarray] of Object.entries(metadata)) {
     if (!key.endsWith("/.zarray") || !isJsonObject(zarray)) continue;
     const path = key.slice(0, -"/.zarray".length);
     arrays.push(storedArray(path, zarray, objectOf(metadata[`${path}/.zattrs`])));
   }
-  return { arrays, attrs: objectOf(metadata[".zattrs"]) };
+  return { arrays, groupAttrs: (path) => objectOf(metadata[path === "" ? ".zattrs" : `${path}/.zattrs`]) };
 }
 
 /** Numbers that JSON has no literal for, as Zarr v2 writes them. */
@@ -251,16 +267,16 @@ function storedArray(path: string, document: JsonObject, allAttrs: JsonObject): 
     shape,
     chunkShape: isJsonArray(zarray.chunks) ? zarray.chunks.map(Number) : [],
   };
-  const packing = packingOf(attrs, zarray.fill_value);
   try {
     const dataType = parseDataType(zarray.dtype as JsonValue);
+    const packing = packingOf(attrs, missingMarkOf({ dataType, attrs }, zarray.fill_value));
     const read = unsignedType(dataType, packing.isUnsigned);
     const rounded = roundToType(packing, read);
     const readable = readableDocument({ ...zarray, dtype: read.zarr }, rounded);
     return { ...common, dataType, packing: rounded, readable };
   } catch (error) {
     const dataType = parseDataType("|V1");
-    return { ...common, dataType, packing, readable: `${messageOf(error)}.` };
+    return { ...common, dataType, packing: packingOf(attrs), readable: `${messageOf(error)}.` };
   }
 }
 
@@ -268,20 +284,14 @@ function objectOf(value: JsonValue | undefined): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** Most chunks that are read without asking. */
-const MAX_UNASKED_CHUNKS = 64;
-/** Most decoded bytes that are read without asking. */
-export const MAX_UNASKED_BYTES = 256 * 2 ** 20;
+/** Most chunks, and decoded bytes, that are read without asking: what a browser reads from a server nearby in about a second. */
+const MAX_UNASKED_CHUNKS = 800;
+const MAX_UNASKED_BYTES = 128 * 2 ** 20;
+/** Most decoded bytes of a chunk that is read without asking. */
+export const MAX_UNASKED_CHUNK_BYTES = 256 * 2 ** 20;
 
 /** A variable at one of its resolutions; its level is 0 if it is the variable itself. */
 export type Resolution = LevelDescription;
-
-/** What has to be read. */
-export interface ReadingCost {
-  readonly chunks: number;
-  /** Decoded. */
-  readonly bytes: number;
-}
 
 /** Returns the resolutions of a variable, finest first. */
 export function resolutionsOf(variable: VariableDescription): readonly Resolution[] {
@@ -290,7 +300,7 @@ export function resolutionsOf(variable: VariableDescription): readonly Resolutio
 
 /** Returns the resolution of the variable itself. */
 export function finestOf({ path, shape, chunkShape }: VariableDescription): Resolution {
-  return { level: 0, path, shape, chunkShape, factors: shape.map(() => 1) };
+  return { level: 0, isInOverviews: false, path, shape, chunkShape, factors: shape.map(() => 1) };
 }
 
 /** Returns the index of the coarsest resolution with at least one cell per pixel along both axes. `densities` are cells per pixel. */
@@ -326,6 +336,11 @@ export function chunksFromCentre(
 /** Returns the decoded bytes of a number of chunks. */
 export function costOf(chunks: number, chunkShape: readonly number[], itemSize: number): ReadingCost {
   return { chunks, bytes: chunks * elementCount(chunkShape) * Math.max(1, itemSize) };
+}
+
+/** Returns how many chunks may be read without asking, by the cost of one of them; at least one. */
+export function mostChunks({ bytes }: ReadingCost): number {
+  return Math.max(1, Math.min(MAX_UNASKED_CHUNKS, Math.floor(MAX_UNASKED_BYTES / bytes)));
 }
 
 /** Whether a reading is more than a person may expect. */

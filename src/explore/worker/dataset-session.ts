@@ -4,7 +4,7 @@ import {
   type ChunkValues,
   chunkOfCell,
   costOf,
-  MAX_UNASKED_BYTES,
+  MAX_UNASKED_CHUNK_BYTES,
   openArray,
   type Resolution,
 } from "./array-reader.js";
@@ -14,6 +14,9 @@ import type { ReadableDocument } from "./readable-document.js";
 
 /** A chunk; undefined if it is absent. */
 export type Chunk = ChunkValues | undefined;
+
+/** An array in one of both stores. */
+type StoredPlace = Pick<Resolution, "isInOverviews" | "path">;
 
 const ABSENT_BYTES = 64;
 
@@ -60,9 +63,9 @@ export class DatasetSession {
   }
 
   /** Returns how an array is read. @throws ReadFailure */
-  documentOf({ level, path }: Pick<Resolution, "level" | "path">): ReadableDocument {
+  documentOf({ isInOverviews, path }: StoredPlace): ReadableDocument {
     const { arrays, overviewArrays } = this.#dataset;
-    const document = (level === 0 ? arrays : overviewArrays).get(path)?.readable;
+    const document = (isInOverviews ? overviewArrays : arrays).get(path)?.readable;
     if (typeof document !== "object") throw new ReadFailure(`"${path}" cannot be read in a browser.`);
     return document;
   }
@@ -81,16 +84,17 @@ export class DatasetSession {
     return { coords, offset };
   }
 
-  job({ level, path }: Pick<Resolution, "level" | "path">, coords: readonly number[]): ChunkJob<Chunk> {
+  job({ isInOverviews, path }: StoredPlace, coords: readonly number[]): ChunkJob<Chunk> {
+    const place = { isInOverviews, path };
     return {
-      key: `${level} ${path} ${coords.join(".")}`,
-      read: async (signal) => (await this.#reader(level, path)).readChunk(coords, signal),
+      key: `${isInOverviews} ${path} ${coords.join(".")}`,
+      read: async (signal) => (await this.#reader(place)).readChunk(coords, signal),
     };
   }
 
   /** Reads one chunk, unless it is larger than people expect to read without being asked. @throws ReadFailure, or the signal's reason */
   readChunk(
-    source: Pick<Resolution, "level" | "path">,
+    source: StoredPlace,
     coords: readonly number[],
     priority: number,
     signal?: AbortSignal,
@@ -98,19 +102,19 @@ export class DatasetSession {
     const job = this.job(source, coords);
     const { chunkShape, dataType } = this.documentOf(source);
     const { bytes } = costOf(1, chunkShape, dataType.itemSize);
-    if (bytes > MAX_UNASKED_BYTES && !this.queue.has(job.key))
+    if (bytes > MAX_UNASKED_CHUNK_BYTES && !this.queue.has(job.key))
       throw new ReadFailure(
         `A chunk of "${source.path}" has ${Math.round(bytes / 2 ** 20)} MiB: it is read for a picture only.`,
       );
     return this.queue.read(job, priority, signal);
   }
 
-  #reader(level: number, path: string): Promise<ArrayReader> {
-    const key = `${level} ${path}`;
+  #reader({ isInOverviews, path }: StoredPlace): Promise<ArrayReader> {
+    const key = `${isInOverviews} ${path}`;
     const { store, overviews = "", token } = this.#request;
     const encoded = path.split("/").map(encodeURIComponent).join("/");
-    const url = `${level === 0 ? store : overviews}${encoded}/`;
-    const open = () => openArray({ url, name: path, token }, this.documentOf({ level, path }));
+    const url = `${isInOverviews ? overviews : store}${encoded}/`;
+    const open = () => openArray({ url, name: path, token }, this.documentOf({ isInOverviews, path }));
     const reader = this.#readers.get(key) ?? open();
     this.#readers.set(key, reader);
     return reader;

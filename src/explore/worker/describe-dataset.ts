@@ -1,4 +1,5 @@
 import { axisRole, isLatitude, isLongitude, planeOf } from "../../cf/axis-roles.js";
+import { colourBandsOf, levelPathsOf } from "../../cf/image-data.js";
 import { isCategorical } from "../../cf/packing.js";
 import type { JsonObject } from "../../json/json-value.js";
 import type {
@@ -7,7 +8,7 @@ import type {
   LevelDescription,
   VariableDescription,
 } from "../protocol.js";
-import { arraysOf, isDrawable, type MetadataArray } from "./array-reader.js";
+import { isDrawable, type MetadataArray, parseMetadata } from "./array-reader.js";
 
 /** A dataset, and how its arrays are read. */
 export interface OpenedDataset {
@@ -29,28 +30,56 @@ const TITLES = ["long_name", "title", "description", "standard_name"];
  * @throws ZpublishError `invalid-metadata`
  */
 export function describeDataset(zmetadata: string, overviews?: string, group = ""): OpenedDataset {
-  const { arrays, attrs } = arraysOf(zmetadata);
-  const coarse = overviews === undefined ? [] : arraysOf(overviews).arrays;
+  const { arrays, groupAttrs } = parseMetadata(zmetadata);
+  const coarse = overviews === undefined ? [] : parseMetadata(overviews).arrays;
   const byPath = new Map(arrays.map((array) => [array.path, array]));
   const coarseByPath = new Map(coarse.map((array) => [array.path, array]));
   const coordinates = coordinatePaths(byPath);
-  const variables = arrays.map((array) => describe(array, byPath, coordinates, coarseByPath, group));
-  return { description: { attrs, variables }, arrays: byPath, overviewArrays: coarseByPath };
+  const within = new Map(arrays.map(({ path }) => [path, levelPathsOf(path, groupAttrs)]));
+  const levelsOf = (array: MetadataArray) => {
+    const found = levelsInDataset(array, within.get(array.path)!, byPath);
+    return found.length > 0 ? found : levelsInOverviews(array, coarseByPath, group);
+  };
+  const isHidden = hiddenPaths(within);
+  const variables = arrays
+    .filter(({ path }) => !isHidden(path))
+    .map((array) => describe(array, byPath, coordinates, levelsOf(array)));
+  return {
+    description: { attrs: groupAttrs(""), variables },
+    arrays: byPath,
+    overviewArrays: coarseByPath,
+  };
+}
+
+/** Tells which arrays are no variables of their own: coarser versions of others, and what else is in groups of those. */
+function hiddenPaths(within: ReadonlyMap<string, readonly string[]>): (path: string) => boolean {
+  const groupOf = (path: string) => path.slice(0, path.lastIndexOf("/") + 1);
+  const [paths, groups] = [new Set<string>(), new Set<string>()];
+  for (const [finest, levels] of within) {
+    for (const path of levels) {
+      paths.add(path);
+      if (groupOf(path) !== groupOf(finest)) groups.add(groupOf(path));
+    }
+  }
+  return (path) => paths.has(path) || groups.has(groupOf(path));
 }
 
 function describe(
   array: MetadataArray,
   byPath: ReadonlyMap<string, MetadataArray>,
   coordinates: ReadonlySet<string>,
-  coarse: ReadonlyMap<string, MetadataArray>,
-  group: string,
+  levels: readonly LevelDescription[],
 ): VariableDescription {
   const { path, name, dims, shape, chunkShape, dataType, attrs, packing, readable } = array;
   const attributesOf = (dim: string) => coordinateOf(array, dim, byPath)?.attrs;
   const problem = typeof readable === "string" ? readable : undefined;
-  const isImage = isDrawable(dataType) && problem === undefined && !shape.includes(0);
-  const plane = isImage ? planeOf(dims, attributesOf) : undefined;
-  const isPlot = isImage && dims.length === 1;
+  const isShown = isDrawable(dataType) && problem === undefined && !shape.includes(0);
+  // A single place has no map: what is there is a series.
+  const long = shape.filter((length) => length > 1).length;
+  const bands = isShown ? colourBandsOf(array) : undefined;
+  const cells = bands === undefined ? shape : shape.with(bands.axis, 1);
+  const plane = isShown && long > 1 ? planeOf(dims, attributesOf, cells) : undefined;
+  const isPlot = isShown && (long === 1 || dims.length === 1);
   return {
     path,
     name,
@@ -68,7 +97,8 @@ function describe(
     axes: dims.map((dim, axis) => describeAxis(array, dim, shape[axis]!, byPath)),
     plane,
     curvilinear: plane && curvilinearOf(array, dims[plane.y]!, dims[plane.x]!, byPath),
-    levels: levelsOf(array, coarse, group),
+    levels,
+    bands,
     problem,
   };
 }
@@ -121,7 +151,25 @@ function curvilinearOf(
   return latitude && longitude && { latitude: latitude.path, longitude: longitude.path };
 }
 
-function levelsOf(
+/** Describes the arrays that a dataset names as coarser versions of one of its own. */
+function levelsInDataset(
+  { shape, readable }: MetadataArray,
+  paths: readonly string[],
+  byPath: Arrays,
+): LevelDescription[] {
+  if (typeof readable === "string") return [];
+  const levels = paths.map((path, index): LevelDescription | undefined => {
+    const found = byPath.get(path);
+    if (found === undefined || typeof found.readable === "string" || found.shape.length !== shape.length)
+      return undefined;
+    const factors = shape.map((length, axis) => length / found.shape[axis]!);
+    const { chunkShape } = found;
+    return { level: index + 1, isInOverviews: false, path, shape: found.shape, chunkShape, factors };
+  });
+  return levels.filter((level) => level !== undefined);
+}
+
+function levelsInOverviews(
   { path, shape, readable }: MetadataArray,
   coarse: Arrays,
   group: string,
@@ -135,7 +183,14 @@ function levelsOf(
     const factors = shape.map((length, axis) => (found.shape[axis] === length ? 1 : 2 ** level));
     const fits = shape.every((length, axis) => found.shape[axis] === Math.ceil(length / factors[axis]!));
     if (!fits || found.shape.length !== shape.length) return levels;
-    levels.push({ level, path: found.path, shape: found.shape, chunkShape: found.chunkShape, factors });
+    levels.push({
+      level,
+      isInOverviews: true,
+      path: found.path,
+      shape: found.shape,
+      chunkShape: found.chunkShape,
+      factors,
+    });
   }
 }
 

@@ -7,7 +7,7 @@ import type {
   ShowRequest,
   WorkerRequest,
 } from "../protocol.js";
-import { isTooMuch } from "./array-reader.js";
+import { isTooMuch, MAX_UNASKED_CHUNK_BYTES } from "./array-reader.js";
 import { type ChunkJob, PRIORITY, type QueueLimits, ReadFailure } from "./chunk-queue.js";
 import { type Chunk, DatasetSession } from "./dataset-session.js";
 import { findRange } from "./find-range.js";
@@ -30,13 +30,14 @@ async function readAhead(
 ): Promise<number[]> {
   const { queue } = session;
   const frames: { readonly step: number; readonly jobs: readonly ChunkJob<Chunk>[] }[] = [];
-  let bytes = 0;
+  let [bytes, count] = [0, 0];
   for (const step of steps) {
-    // Further frames would push the first ones out of the cache.
-    if (bytes > queue.maxBytes / 2) break;
+    // Further frames would push the first ones out of the cache, or come too late.
+    if (bytes > queue.maxBytes / 2 || isTooMuch({ chunks: count, bytes: 0 })) break;
     const selection = { ...show.selection, at: show.selection.at.with(along, step) };
     const { chunks, cost } = await planFrame(session, axes, { ...show, selection });
     bytes += cost.bytes;
+    count += cost.chunks;
     frames.push({ step, jobs: chunks.map(({ job }) => job) });
   }
   const jobs = new Map(frames.flatMap(({ jobs }) => jobs.map((job) => [job.key, job] as const)));
@@ -154,7 +155,7 @@ export class ExploreSession {
     // A later request may have come while coordinates were read.
     if (this.#show?.id !== id) return true;
     const former = this.#show.reading;
-    if (isTooMuch(plan.cost) && !request.isConfirmed) {
+    if (plan.cost.bytes > MAX_UNASKED_CHUNK_BYTES && !request.isConfirmed) {
       if (former !== undefined) session.queue.release(former);
       this.#show = undefined;
       this.#reply(id, { kind: "too-much", ...plan.cost });

@@ -3,12 +3,13 @@ import {
   isOnGrid,
   type ProbeAnswer,
   type ProbeRequest,
+  type ReadingCost,
   type SeriesAnswer,
   type SeriesRequest,
   type VariableDescription,
 } from "../protocol.js";
 import { valueText } from "../value-text.js";
-import { costOf, finestOf, type ReadingCost } from "./array-reader.js";
+import { costOf, finestOf } from "./array-reader.js";
 import { type ChunkJob, type ChunkOwner, PRIORITY, ReadFailure } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
@@ -122,7 +123,7 @@ export async function probeCell(
   request: ProbeRequest,
   signal: AbortSignal,
 ): Promise<ProbeAnswer> {
-  const { selection, x, y, inCells } = request;
+  const { selection, x, y, inCells, bands } = request;
   const variable = session.variable(selection.variable);
   const { shape, packing } = variable;
   const found = isOnGrid(variable, request.axes, inCells)
@@ -133,17 +134,18 @@ export async function probeCell(
     axis === request.axes.x ? found.column : axis === request.axes.y ? found.row : (selection.at[axis] ?? 0),
   );
   const source = finestOf(variable);
-  const { coords, offset } = session.placeOf(source, cell);
-  const chunk = await session.readChunk(source, coords, PRIORITY.probe, signal);
-  const value = chunk?.numbers === undefined ? Number.NaN : unpacked(chunk.numbers[offset]!, packing);
-  return {
-    kind: "value",
-    cell,
-    x: found.x,
-    y: found.y,
-    value: Number.isNaN(value) ? undefined : value,
-    text: valueText(variable, chunk, offset),
+  const readCell = async (at: readonly number[]) => {
+    const { coords, offset } = session.placeOf(source, at);
+    const chunk = await session.readChunk(source, coords, PRIORITY.probe, signal);
+    const value = chunk?.numbers === undefined ? Number.NaN : unpacked(chunk.numbers[offset]!, packing);
+    return { value: Number.isNaN(value) ? undefined : value, text: valueText(variable, chunk, offset) };
   };
+  const { axis = 0, count } = bands ?? {};
+  const cells =
+    count === undefined ? [cell] : Array.from({ length: count }, (_, band) => cell.with(axis, band));
+  const read = await Promise.all(cells.map(readCell));
+  const text = read.map((each) => each.text).join(", ");
+  return { kind: "value", cell, x: found.x, y: found.y, value: read[0]!.value, text };
 }
 
 async function cellOnGrid(

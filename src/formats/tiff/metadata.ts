@@ -1,7 +1,7 @@
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { type JsonValue, setEntry } from "../../json/json-value.js";
 import { pythonFloat } from "../../json/stringify-json.js";
-import { TAG, type TiffDirectory } from "./directories.js";
+import { numberOf, TAG, type TiffDirectory } from "./directories.js";
 import type { TiffImage } from "./image.js";
 
 /** Names of TIFF's own tags in GDAL's metadata. */
@@ -61,7 +61,50 @@ export async function bandAttributes(
     addScales(attrs, metadata, bands);
     addTexts(attrs, metadata, bands);
   }
+  addColours(attrs, directory, bands);
   return attrs;
+}
+
+/** Photometric interpretations (TIFF 6.0, sections 6 and 21). JPEG's YCbCr is served as RGB. */
+const RGB = 2;
+const PALETTE = 3;
+const YCBCR = 6;
+/** Bands that are more than an image of any kind has names for. */
+const MAX_NAMED_BANDS = 16;
+
+/**
+ * Adds what the samples of an image mean, which rioxarray does not say: the colours of a palette as CF's flags with `flag_colors`, and
+ * GDAL's names of colours as `color_interpretation` if there are three bands or more.
+ */
+function addColours(attrs: Record<string, JsonValue>, directory: TiffDirectory, bands: number): void {
+  const photometric = numberOf(directory, TAG.photometric, 1);
+  const map = directory.numbers.get(TAG.colorMap) ?? [];
+  const count = map.length / 3;
+  if (photometric === PALETTE && bands === 1 && count === 2 ** numberOf(directory, TAG.bitsPerSample, 1)) {
+    if (count > 256) return;
+    // All of red come first, then green, then blue, each of 16 bits.
+    // Some writers have colours of 8 bits.
+    const unit = map.every((value) => value < 256) ? 1 : 257;
+    const channelOf = (value: number) =>
+      Math.floor(value / unit)
+        .toString(16)
+        .padStart(2, "0");
+    attrs.flag_values = Array.from({ length: count }, (_, index) => index);
+    attrs.flag_colors = Array.from(
+      { length: count },
+      (_, index) => `#${[0, 1, 2].map((part) => channelOf(map[part * count + index]!)).join("")}`,
+    ).join(" ");
+    return;
+  }
+  if (bands < 3 || bands > MAX_NAMED_BANDS) return;
+  const isRgb = photometric === RGB || photometric === YCBCR;
+  const extra = directory.numbers.get(TAG.extraSamples) ?? [];
+  // 1 and 2 are opacity, with and without which colours are multiplied.
+  const isAlpha = (band: number) => [1, 2].includes(extra[band - 3] ?? 0);
+  attrs.color_interpretation = Array.from({ length: bands }, (_, band) => {
+    if (!isRgb) return band === 0 ? "gray" : "undefined";
+    return band < 3 ? ["red", "green", "blue"][band]! : isAlpha(band) ? "alpha" : "undefined";
+  });
 }
 
 function addScales(attrs: Record<string, JsonValue>, { roles }: GdalMetadata, bands: number): void {

@@ -28,7 +28,7 @@ const MULTISCALES_CONVENTION: JsonObject = {
 /** GeoTIFF, COG and other TIFF, BigTIFF included: images of 8 to 64 bits as rioxarray reads them. */
 export const tiffFormat: FileFormat = {
   id: "tiff",
-  revision: 2,
+  revision: 3,
   recognizes(head) {
     const [a, b, c, d] = head;
     if (head.length < 8) return false;

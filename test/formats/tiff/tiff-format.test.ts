@@ -133,6 +133,32 @@ t.test("bands that lie pixel by pixel have the order of axes that says so", asyn
   t.same([...new BigInt64Array(bands.buffer)], [1n, 2n, 3n]);
 });
 
+t.test("attributes say what samples mean: colours of a palette, and which band is which", async (t) => {
+  const attrsOf = async (...tags: Tag[]) => {
+    const bands = tags.find(([tag]) => tag === 277)?.[2] ?? [1];
+    const chunks = [new Uint8Array(2 * Number(bands[0]))];
+    return arrayAt((await open([{ tags: imageTags(2, 1, 8, ...tags), chunks }])).index, "band_data").attrs;
+  };
+  const bandsOf = (count: number): Tag[] => [
+    [258, "short", Array.from({ length: count }, () => 8)],
+    [277, "short", [count]],
+    [339, "short", Array.from({ length: count }, () => 1)],
+  ];
+  const channel = (scale: number) => Array.from({ length: 256 }, (_, index) => index * scale);
+  const map = [...channel(257), ...channel(0), ...channel(257).reverse()];
+  const palette = await attrsOf([262, "short", [3]], [320, "short", map]);
+  t.equal(Object.values(palette.flag_values ?? {}).length, 256);
+  t.match(palette.flag_colors, /^#0000ff #0100fe .* #ff0000$/);
+  const short = await attrsOf([262, "short", [3]], [320, "short", map.map((value) => value / 257)]);
+  t.equal(short.flag_colors, palette.flag_colors, "colours of 8 bits");
+  const rgba = await attrsOf([262, "short", [2]], [338, "short", [2]], ...bandsOf(4));
+  t.same(rgba.color_interpretation, ["red", "green", "blue", "alpha"]);
+  const infrared = await attrsOf([262, "short", [2]], [338, "short", [0]], ...bandsOf(4));
+  t.same(infrared.color_interpretation, ["red", "green", "blue", "undefined"]);
+  t.same((await attrsOf(...bandsOf(3))).color_interpretation, ["gray", "undefined", "undefined"]);
+  t.notOk("color_interpretation" in (await attrsOf(...bandsOf(2))));
+});
+
 t.test("coordinates are pixel centres, and spatial_ref says where they are", async (t) => {
   const { file, index } = await open([{ tags: imageTags(3, 2, 8, ...GEO), chunks: [new Uint8Array(6)] }]);
   const floats = async (path: string) => [

@@ -86,6 +86,7 @@ export function describeVariable(path: string, part: Partial<VariableDescription
     plane: { y: 1, x: 2 },
     curvilinear: undefined,
     levels: [],
+    bands: undefined,
     problem: undefined,
     ...part,
   };

@@ -11,19 +11,24 @@ const GAP = 16;
 export function CategoryLegend(props: { readonly model: ExploreModel; readonly categories: Categories }) {
   const { model, categories } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
-  const { hasMissing, hasAbove } = useValue(model.contents);
+  const { hasMissing, hasAbove, bytes } = useValue(model.contents);
+  const names = shownNames(categories, bytes);
   useEffect(() => {
     const element = canvas.current;
     if (element === null) return undefined;
-    const draw = (): void => drawLegend(element, categories, hasAbove);
+    const draw = (): void => drawLegend(element, categories, names, hasAbove);
     draw();
     return watchLook(element, draw);
-  }, [categories, hasAbove]);
+  }, [categories, names.join(" "), hasAbove]);
   return (
     <div class="bar">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys */}
       <section class="bar-scale categories" tabIndex={0} aria-label="Categories">
-        <canvas ref={canvas} role="img" aria-label={`Categories: ${categories.names.join(", ")}`} />
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label={`Categories: ${names.map((index) => categories.names[index]).join(", ")}`}
+        />
       </section>
       {hasMissing && <MissingLegend />}
     </div>
@@ -39,14 +44,31 @@ export function MissingLegend() {
   );
 }
 
-function drawLegend(canvas: HTMLCanvasElement, categories: Categories, hasOther: boolean): void {
+/** Categories up to which all are in the legend; of more only those in the picture. */
+const MAX_ALWAYS = 24;
+
+/** Returns the indices of the categories that the legend has. */
+function shownNames({ bytes }: Categories, inPicture: ReadonlySet<number>): number[] {
+  const all = [...bytes.keys()];
+  return all.length <= MAX_ALWAYS ? all : all.filter((index) => inPicture.has(bytes[index]!));
+}
+
+function drawLegend(
+  canvas: HTMLCanvasElement,
+  categories: Categories,
+  shown: readonly number[],
+  hasOther: boolean,
+): void {
   const context = canvas.getContext("2d");
   const { clientWidth: width } = canvas;
   if (context === null || width === 0) return;
   const style = getComputedStyle(canvas);
   const font = `12px ${style.fontFamily}`;
   context.font = font;
-  const items = categories.names.map((name, index) => ({ name, colour: categoryColour(categories, index) }));
+  const items = shown.map((index) => ({
+    name: categories.names[index]!,
+    colour: categoryColour(categories, categories.bytes[index]),
+  }));
   if (hasOther) items.push({ name: "other", colour: categoryColour(categories, undefined) });
   let [x, y] = [0, 0];
   const placed = items.map(({ name, colour }) => {

@@ -66,6 +66,11 @@ export function rangeText(value: number, range: ShownRange): string {
   return short.length < plain.length ? short : plain;
 }
 
+/** Whether a picture is composed of bands whose values are channels of colours themselves. */
+function isOfBytes(resolved: ResolvedView | undefined): boolean {
+  return resolved?.bands !== undefined && resolved.variable.dataType.itemSize === 1;
+}
+
 interface ColourInputs {
   readonly client: WorkerClient;
   readonly view: Signal<View>;
@@ -102,9 +107,10 @@ export class ColourModel {
     });
     const variable = computed(() => resolved.value?.variable);
     this.categories = computed(() => variable.value && categoriesOf(variable.value));
-    this.range = computed(
-      () => this.categories.value?.range ?? shownRangeOf(this.choice.value, this.found.value),
-    );
+    this.range = computed(() => {
+      if (isOfBytes(resolved.value)) return { low: 0, high: 255, isLog: false };
+      return this.categories.value?.range ?? shownRangeOf(this.choice.value, this.found.value);
+    });
     this.scale = computed(() => scaleOf(this.choice.value, this.range.value));
     this.table = computed(
       () => this.categories.value?.table ?? colourTable(this.scale.value, this.choice.value.isReversed),
@@ -173,7 +179,7 @@ export class ColourModel {
 
   #keyOf(shown: ResolvedView | undefined): string | undefined {
     if (shown?.axes === undefined || shown.variable.problem !== undefined) return undefined;
-    if (this.categories.value !== undefined) return undefined;
+    if (this.categories.value !== undefined || isOfBytes(shown)) return undefined;
     return `${this.#percentiles().join("-")} ${shown.variable.path}`;
   }
 

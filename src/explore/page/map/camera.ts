@@ -48,9 +48,6 @@ interface CanvasSize extends Size {
 /** Milliseconds without movement after which the picture is sharpened. */
 const REST_MS = 150;
 
-/** Rows of the middle that is shown if the whole would be too much. */
-const CENTRE_CELLS = 1000;
-
 /** The part of the plane that is visible, and how it is moved. */
 export class Camera {
   readonly #view: Signal<View>;
@@ -107,12 +104,9 @@ export class Camera {
       this.show(panBox(plane, box, this.canvas.peek(), right, up));
   }
 
-  /** Shows the middle of the plane, in so few cells that it is soon read. */
-  showCentre(): void {
-    const [plane, box] = [this.plane.peek(), this.box.peek()];
-    if (plane === undefined || box === undefined) return;
-    const cells = Math.abs((box.top - box.bottom) / plane.y.cell);
-    this.zoom(Math.min(0.5, CENTRE_CELLS / cells));
+  /** Shows the middle of what is visible: a share of its width and height. */
+  showCentre(share: number): void {
+    this.zoom(share);
     const centre = this.#view.peek().box;
     this.show(centre && shortBox(centre));
   }

@@ -27,7 +27,17 @@ export interface PictureContents {
   readonly hasBelow: boolean;
   readonly hasAbove: boolean;
   readonly hasMissing: boolean;
+  /** Bytes that occur. */
+  readonly bytes: ReadonlySet<number>;
 }
+
+/** What a picture contains before it is painted, or if it is painted in its own colours. */
+export const NO_CONTENTS: PictureContents = Object.freeze({
+  hasBelow: false,
+  hasAbove: false,
+  hasMissing: false,
+  bytes: new Set<number>(),
+});
 
 /** Returns the index in a colour table of 256 for a byte of a picture. Values beyond the range have the colours of its ends. */
 export function tableIndexOf(byte: number): number {
@@ -58,23 +68,23 @@ export function paintFrame(
   const [missing, missingStripe] = [pixelOf(ground.missing), pixelOf(ground.missingStripe)];
   const [unread, unreadCheck] = [pixelOf(ground.unread), pixelOf(ground.unreadCheck)];
   const stripe = Math.max(1, Math.round(period / 4));
-  let [hasBelow, hasAbove, hasMissing] = [false, false, false];
+  const seen = new Uint8Array(256);
   for (let index = 0, x = 0, y = 0; index < pixels.length; index++) {
     const byte = pixels[index]!;
     if (byte === MISSING) {
       if (x < inside.left || x >= inside.right || y < inside.top || y >= inside.bottom) target[index] = 0;
       else {
         target[index] = (x + y) % period < stripe ? missingStripe : missing;
-        hasMissing = true;
+        seen[MISSING] = 1;
       }
     } else if (byte === UNREAD) {
       target[index] = (Math.floor(x / period) + Math.floor(y / period)) % 2 === 0 ? unreadCheck : unread;
     } else {
       target[index] = colours[byte]!;
-      if (byte === BELOW) hasBelow = true;
-      else if (byte === ABOVE) hasAbove = true;
+      seen[byte] = 1;
     }
     if (++x === width) [x, y] = [0, y + 1];
   }
-  return { hasBelow, hasAbove, hasMissing };
+  const bytes = new Set([...seen.keys()].filter((byte) => seen[byte] === 1));
+  return { hasBelow: bytes.has(BELOW), hasAbove: bytes.has(ABOVE), hasMissing: bytes.has(MISSING), bytes };
 }

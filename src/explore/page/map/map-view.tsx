@@ -5,7 +5,7 @@ import { IconButton } from "../controls.js";
 import { useValue, watchLook } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import { COASTS, type Coasts, loadCoast } from "./coastline.js";
-import { type GroundColours, paintFrame, parseColour } from "./frame-painter.js";
+import { type GroundColours, NO_CONTENTS, paintFrame, parseColour } from "./frame-painter.js";
 import { listenToKeys, listenToPointers } from "./map-input.js";
 import { drawOverlay, marginsOf } from "./map-overlay.js";
 import type { ShownFrame } from "./picture-loader.js";
@@ -177,6 +177,12 @@ class PicturePainter {
     [canvas.width, canvas.height] = [width, height];
     const context = canvas.getContext("2d") as CanvasRenderingContext2D;
     const image = context.createImageData(width, height);
+    if (frame.request.bands !== undefined) {
+      image.data.set(pixels);
+      context.putImageData(image, 0, 0);
+      model.contents.value = NO_CONTENTS;
+      return canvas;
+    }
     // Once all is read, pixels without data lie outside of the grid.
     const ground = groundColours(this.#canvas, isAbove || frame.done === frame.total);
     const period = Math.round((HATCH * width) / Math.max(1, model.camera.canvas.peek().width));

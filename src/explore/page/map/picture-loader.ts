@@ -1,5 +1,11 @@
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
-import { type FailedAnswer, type FrameAnswer, type TooMuchAnswer, UNREAD } from "../../protocol.js";
+import {
+  type FailedAnswer,
+  type FrameAnswer,
+  type PicturePart,
+  type TooMuchAnswer,
+  UNREAD,
+} from "../../protocol.js";
 import type { AnswerOf, RequestOf, WorkerClient } from "../worker-client.js";
 
 /** Request of a picture. */
@@ -37,6 +43,8 @@ export class PictureLoader {
   readonly progress = signal<Progress | undefined>(undefined);
   /** Whether the picture is not what was asked for, for longer than a moment. */
   readonly isDimmed = signal(false);
+  /** What of the last picture is read, since all of it is too much; else undefined. */
+  readonly part = signal<PicturePart | undefined>(undefined);
   readonly tooMuch = signal<TooMuchAnswer | undefined>(undefined);
   readonly failure = signal<FailedAnswer | undefined>(undefined);
   failedAt = new Date();
@@ -62,7 +70,7 @@ export class PictureLoader {
     });
   }
 
-  /** Reads the picture that was too much to read unasked. */
+  /** Reads all of the picture that was too much to read unasked. */
   confirm(): void {
     if (this.#asked !== undefined) this.#send({ ...this.#asked, isConfirmed: true });
   }
@@ -109,7 +117,8 @@ export class PictureLoader {
     }
     const { done, total } = answer;
     this.progress.value = { done, total, ms };
-    const isWhole = done === total || !answer.pixels.includes(UNREAD);
+    this.part.value = answer.part;
+    const isWhole = done === total || (request.bands === undefined && !answer.pixels.includes(UNREAD));
     const shown = this.frame.peek();
     const isSame = isSameSelection(request, shown?.request);
     // A mixture of two steps would be no picture of either.
@@ -130,11 +139,11 @@ export class PictureLoader {
 }
 
 /** Returns a text that is the same for requests of the same cells. The step `along` an axis makes no difference. */
-export function cellsKey({ selection, axes, viewport }: PictureRequest, along?: number): string {
+export function cellsKey({ selection, axes, viewport, bands }: PictureRequest, along?: number): string {
   const steps = selection.at.map((step, axis) =>
     axis === along || axis === axes.x || axis === axes.y ? "" : step,
   );
-  return JSON.stringify([selection.variable, axes.x, axes.y, viewport.inCells, along, steps]);
+  return JSON.stringify([selection.variable, axes.x, axes.y, viewport.inCells, bands?.axis, along, steps]);
 }
 
 function isSameSelection(one: PictureRequest, other: PictureRequest | undefined): boolean {

@@ -77,8 +77,8 @@ export class ProbeModel {
   }
 }
 
-function probeRequest({ selection, axes, viewport }: PictureRequest, { x, y }: Place) {
-  return { kind: "probe", selection, axes, x, y, inCells: viewport.inCells } as const;
+function probeRequest({ selection, axes, viewport, bands }: PictureRequest, { x, y }: Place) {
+  return { kind: "probe", selection, axes, x, y, inCells: viewport.inCells, bands } as const;
 }
 
 interface Readout {

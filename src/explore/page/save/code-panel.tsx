@@ -85,12 +85,12 @@ function Codes({ model }: { readonly model: ExploreModel }) {
 function codeVariable(model: ExploreModel, part: Part): CodeVariable | undefined {
   const resolved = model.resolved.value;
   if (resolved === undefined) return undefined;
-  const { variable, values, axes, at } = resolved;
+  const { variable, values, axes, at, bands } = resolved;
   const cell = model.probes.fixed.value?.cell;
   if (part === "series" && cell !== undefined) {
     return seriesVariable(variable, values, cell, alongOf(variable, model.view.value.probe?.along, axes));
   }
   const box = model.camera.box.value;
   if (axes === undefined || box === undefined) return wholeVariable(variable);
-  return pictureVariable({ variable, values, axes, at, box, inCells: model.camera.inCells.value });
+  return pictureVariable({ variable, values, axes, at, bands, box, inCells: model.camera.inCells.value });
 }

@@ -6,6 +6,7 @@ import type { ResolvedView } from "../resolve-view.js";
 
 /** A picture on the screen. */
 interface ShownPicture extends Pick<ResolvedView, "variable" | "at" | "values"> {
+  readonly bands?: ResolvedView["bands"];
   readonly axes: PictureAxes;
   readonly box: Box;
   /** Whether the box counts cells. */
@@ -13,9 +14,11 @@ interface ShownPicture extends Pick<ResolvedView, "variable" | "at" | "values"> 
 }
 
 /** Returns what code reads to have the cells of a picture that are visible, all of a curvilinear grid. */
-export function pictureVariable({ variable, axes, at, values, box, inCells }: ShownPicture): CodeVariable {
+export function pictureVariable(shown: ShownPicture): CodeVariable {
+  const { variable, axes, at, values, box, inCells, bands } = shown;
   const isGrid = variable.curvilinear !== undefined && !inCells;
   const partOf = (index: number): AxisPart => {
+    if (index === bands?.axis) return "all";
     if (index !== axes.x && index !== axes.y) return at[index] ?? 0;
     if (isGrid) return "all";
     const description = variable.axes[index]!;

@@ -22,12 +22,16 @@ export class ByteScale {
   readonly #categories: ReadonlyMap<number, number> | undefined;
   readonly #tables = new Map<string, Uint8Array>();
 
-  constructor(packing: Packing, range: ShownRange) {
+  readonly #isChannel: boolean;
+
+  /** @param isChannel Whether bytes are channels of colours, from 0 to 255. If values may be missing, 0 stands for those alone. */
+  constructor(packing: Packing, range: ShownRange, isChannel: boolean) {
     this.packing = packing;
+    this.#isChannel = isChannel;
     this.#range = range;
     this.isLog = range.isLog;
     const { low, high, isLog, categories } = range;
-    this.#categories = categories && new Map(categories.map((value, index) => [value, FIRST + index]));
+    this.#categories = categories && new Map(categories);
     const [begin, end] = isLog ? [Math.log(low), Math.log(high)] : [low, high];
     this.begin = begin;
     this.width = end - begin;
@@ -36,13 +40,21 @@ export class ByteScale {
   /** Whether bytes are `2 + round((value - begin) / width * 251)`, so that loops may compute them. */
   get isLinear(): boolean {
     return (
-      this.#categories === undefined && !this.isLog && this.width > 0 && this.packing.missing.length <= 2
+      !this.#isChannel &&
+      this.#categories === undefined &&
+      !this.isLog &&
+      this.width > 0 &&
+      this.packing.missing.length <= 2
     );
   }
 
   /** Returns the byte of a value; NaN is missing. */
   byteOf(value: number): number {
     if (Number.isNaN(value)) return MISSING;
+    if (this.#isChannel) {
+      const least = this.packing.missing.length > 0 ? 1 : 0;
+      return Math.max(least, Math.min(255, Math.round(((value - this.begin) / this.width) * 255)));
+    }
     if (this.#categories !== undefined) return this.#categories.get(value) ?? ABOVE;
     const { isLog, begin, width } = this;
     if (isLog && value <= 0) return BELOW;

@@ -1,13 +1,5 @@
-import { MISSING, type ShowRequest, UNREAD } from "../../protocol.js";
-import {
-  chooseResolution,
-  costOf,
-  isTooMuch,
-  type Numbers,
-  type ReadingCost,
-  type Resolution,
-  resolutionsOf,
-} from "../array-reader.js";
+import { MISSING, type PicturePart, type ReadingCost, type ShowRequest, UNREAD } from "../../protocol.js";
+import type { Numbers, Resolution } from "../array-reader.js";
 import type { ChunkJob } from "../chunk-queue.js";
 import type { Chunk, DatasetSession } from "../dataset-session.js";
 import { ByteScale } from "./byte-scale.js";
@@ -21,6 +13,8 @@ interface ChunkPlace {
   readonly base: number;
   /** Scale of the chunk's level, whose packing may be another than the variable's. */
   readonly scale: ByteScale;
+  /** Bands of a picture in colour that the chunk holds, each with its own `base`. */
+  readonly bands?: readonly { readonly band: number; readonly base: number }[];
 }
 
 /** A picture that chunks are painted into as they come, straight from their numbers: no plane is ever put together. */
@@ -115,6 +109,52 @@ export class Picture {
   }
 }
 
+/** A picture in colour: one of each band, put together. */
+export class ColourPicture {
+  readonly width: number;
+  readonly height: number;
+  readonly #bands: readonly Picture[];
+  readonly #isPainted: Uint8Array;
+  #hasMissing = false;
+  /** No cell is told of as missing: it is black, or clear. */
+  readonly missing = 0;
+
+  /** @param count Bands: red, green, blue, and perhaps opacity. */
+  constructor(width: number, height: number, isMean: boolean, count: number) {
+    this.width = width;
+    this.height = height;
+    this.#bands = Array.from({ length: count }, () => new Picture(width, height, isMean));
+    this.#isPainted = new Uint8Array(width * height);
+  }
+
+  get cells(): number {
+    return this.#bands[0]!.cells;
+  }
+
+  paint(place: ChunkPlace, numbers: Numbers | undefined): void {
+    const { rows, columns, scale, bands = [] } = place;
+    this.#hasMissing ||= scale.packing.missing.length > 0;
+    for (const { band, base } of bands) this.#bands[band]!.paint({ ...place, base }, numbers);
+    for (const row of rows.pixels)
+      for (const column of columns.pixels) this.#isPainted[row * this.width + column] = 1;
+  }
+
+  /** Four bytes per pixel: red, green, blue, opacity. */
+  get pixels(): Uint8Array<ArrayBuffer> {
+    const [red, green, blue, alpha] = this.#bands.map(({ pixels }) => pixels);
+    const colours = new Uint8Array(4 * this.#isPainted.length);
+    for (let pixel = 0, at = 0; at < colours.length; pixel++, at += 4) {
+      if (this.#isPainted[pixel] === 0) continue;
+      colours[at] = red![pixel]!;
+      colours[at + 1] = green![pixel]!;
+      colours[at + 2] = blue![pixel]!;
+      const isMissing = this.#hasMissing && (colours[at]! | colours[at + 1]! | colours[at + 2]!) === 0;
+      colours[at + 3] = isMissing ? 0 : alpha === undefined ? 255 : alpha[pixel]!;
+    }
+    return colours;
+  }
+}
+
 /** A chunk, and its place in the picture. */
 export interface PlannedChunk {
   readonly job: ChunkJob<Chunk>;
@@ -130,38 +170,42 @@ export interface PicturePlan {
   readonly chunks: readonly PlannedChunk[];
   readonly isMean: boolean;
   readonly cost: ReadingCost;
+  /** What of the picture is read if all of it is too much; else undefined. */
+  readonly part: PicturePart | undefined;
 }
+
+/** Chunk coordinates, and the place in the chunks, of a picture's plane. */
+type PlanePlace = Pick<ChunkPlace, "base" | "scale" | "bands"> & { readonly coords: readonly number[] };
 
 /** Returns the chunks, and the place in them, at which the indices of the other axes put a picture. */
 export function placeOfPlane(
   session: DatasetSession,
-  { selection, axes, range }: ShowRequest,
+  { selection, axes, range, bands }: ShowRequest,
   resolution: Resolution,
-): Pick<ChunkPlace, "base" | "scale"> & { readonly coords: readonly number[] } {
+): PlanePlace {
   const isShown = (axis: number) => axis === axes.x || axis === axes.y;
   const cell = resolution.shape.map((_, axis) => (isShown(axis) ? 0 : (selection.at[axis] ?? 0)));
   const { coords, offset: base } = session.placeOf(resolution, cell);
-  return { coords, base, scale: new ByteScale(session.documentOf(resolution).packing, range) };
+  const { packing } = session.documentOf(resolution);
+  return { coords, base, scale: new ByteScale(packing, range, bands !== undefined) };
 }
 
-/**
- * Settles the resolution: the coarsest with a cell per pixel, or a coarser one if that needs too many chunks. `densities` are cells per
- * pixel.
- */
-export function settleLevel(
+/** Returns the places of all bands of a picture, those in the same chunks together; one place if it is not in colour. */
+export function placesOfPlane(
   session: DatasetSession,
-  { selection, axes, isConfirmed }: ShowRequest,
-  densities: { readonly x: number; readonly y: number },
-  plan: (resolution: Resolution) => readonly PlannedChunk[],
-): Pick<PicturePlan, "resolution" | "chunks" | "cost"> {
-  const variable = session.variable(selection.variable);
-  const resolutions = resolutionsOf(variable);
-  for (let index = chooseResolution(resolutions, axes, densities); ; index++) {
-    const resolution = resolutions[index]!;
-    const chunks = plan(resolution);
-    const unread = chunks.filter(({ job }) => !session.queue.has(job.key)).length;
-    const cost = costOf(unread, resolution.chunkShape, variable.dataType.itemSize);
-    if (!isTooMuch(cost) || isConfirmed || index === resolutions.length - 1)
-      return { resolution, chunks, cost };
+  request: ShowRequest,
+  resolution: Resolution,
+): readonly PlanePlace[] {
+  const { bands, selection } = request;
+  if (bands === undefined) return [placeOfPlane(session, request, resolution)];
+  const places = new Map<string, PlanePlace & { bands: { band: number; base: number }[] }>();
+  for (let band = 0; band < bands.count; band++) {
+    const at = selection.at.with(bands.axis, band);
+    const place = placeOfPlane(session, { ...request, selection: { ...selection, at } }, resolution);
+    const key = place.coords.join();
+    const found = places.get(key) ?? { ...place, bands: [] };
+    found.bands.push({ band, base: place.base });
+    places.set(key, found);
   }
+  return [...places.values()];
 }

@@ -5,7 +5,8 @@ import type { DatasetSession } from "../dataset-session.js";
 import type { AxisReader, CurvilinearReader } from "../read-axis.js";
 import type { CellsUnderPixels } from "./curvilinear.js";
 import { listOf, type RunList, runOf, runsByChunk, type ScreenTable, screenTable } from "./paint-loops.js";
-import { type PicturePlan, type PlannedChunk, placeOfPlane, settleLevel } from "./picture.js";
+import { type PicturePlan, type PlannedChunk, placesOfPlane } from "./picture.js";
+import { type ChunkChoice, type ChunksInView, middleOf, settleReading, standInOf } from "./picture-budget.js";
 
 /** Settles which chunks a picture needs whose rows and columns are cells of two axes. @throws ReadFailure */
 export async function planGrid(
@@ -21,13 +22,17 @@ export async function planGrid(
   const rows = screenTable(yAxis, box.top, box.bottom, height, false);
   const isMeanOf = ({ level }: Resolution) =>
     level === 0 && Math.max(columns.density, rows.density) > 2 && !isMoving && !variable.isCategorical;
-  const settled = settleLevel(session, request, { x: columns.density, y: rows.density }, (resolution) => {
+  const densities = { x: columns.density, y: rows.density };
+  const settled = settleReading(session, request, densities, (resolution) => {
     const table = (axis: Axis, begin: number, end: number, pixels: number, nearest: ScreenTable) =>
       isMeanOf(resolution) ? screenTable(axis, begin, end, pixels, true) : nearest;
-    return planChunks(session, request, resolution, {
-      rows: table(yAxis, box.top, box.bottom, height, rows),
-      columns: table(xAxis, box.left, box.right, width, columns),
-    });
+    return chunksInView(
+      session,
+      request,
+      resolution,
+      { nearest: rows, shown: table(yAxis, box.top, box.bottom, height, rows) },
+      { nearest: columns, shown: table(xAxis, box.left, box.right, width, columns) },
+    );
   });
   return {
     ...settled,
@@ -37,22 +42,54 @@ export async function planGrid(
   };
 }
 
-function planChunks(
+/** Tables of one axis: of the cells that pixels show, and of those under their middles. */
+interface AxisTables {
+  readonly nearest: ScreenTable;
+  readonly shown: ScreenTable;
+}
+
+function chunksInView(
   session: DatasetSession,
   request: ShowRequest,
   resolution: Resolution,
-  tables: { readonly rows: ScreenTable; readonly columns: ScreenTable },
-): PlannedChunk[] {
+  rowTables: AxisTables,
+  columnTables: AxisTables,
+): ChunksInView {
   const { x, y } = request.axes;
-  const { factors, chunkShape } = resolution;
+  const { factors, chunkShape, shape } = resolution;
   const { strides } = session.documentOf(resolution);
-  const rows = runsByChunk(tables.rows, factors[y]!, chunkShape[y]!, strides[y]!);
-  const columns = runsByChunk(tables.columns, factors[x]!, chunkShape[x]!, strides[x]!);
-  const { coords, base, scale } = placeOfPlane(session, request, resolution);
-  return chunksFromCentre(rows.keys(), columns.keys()).map(({ row, column }) => ({
-    job: session.job(resolution, coords.with(y, row).with(x, column)),
-    place: { rows: rows.get(row)!, columns: columns.get(column)!, base, scale },
-  }));
+  const runsOf = (axis: number, { nearest, shown }: AxisTables, every: number) => {
+    const [factor, length, stride] = [factors[axis]!, chunkShape[axis]!, strides[axis]!];
+    if (every === 1) return runsByChunk(shown, factor, length, stride);
+    const standIn = standInOf(shape[axis]!, length, every);
+    const from = nearest.from.map((cell) => (cell === -1 ? -1 : standIn(Math.floor(cell / factor))));
+    return runsByChunk({ from, to: from.map((cell) => cell + 1) }, 1, length, stride);
+  };
+  const [rows, columns] = [runsOf(y, rowTables, 1), runsOf(x, columnTables, 1)];
+  const places = placesOfPlane(session, request, resolution);
+  const pixelsOf = (axis: number, { nearest: { density } }: AxisTables) =>
+    (chunkShape[axis]! * factors[axis]!) / density;
+  return {
+    rows: rows.size,
+    columns: columns.size,
+    height: pixelsOf(y, rowTables),
+    width: pixelsOf(x, columnTables),
+    depth: places.length,
+    plan({ everyRow, everyColumn, maxRows, maxColumns }) {
+      const rowRuns = everyRow === 1 ? rows : runsOf(y, rowTables, everyRow);
+      const columnRuns = everyColumn === 1 ? columns : runsOf(x, columnTables, everyColumn);
+      const [shownRows, shownColumns] = [
+        middleOf([...rowRuns.keys()], maxRows),
+        middleOf([...columnRuns.keys()], maxColumns),
+      ];
+      return chunksFromCentre(shownRows, shownColumns).flatMap(({ row, column }) =>
+        places.map(({ coords, ...place }) => ({
+          job: session.job(resolution, coords.with(y, row).with(x, column)),
+          place: { ...place, rows: rowRuns.get(row)!, columns: columnRuns.get(column)! },
+        })),
+      );
+    },
+  };
 }
 
 function distinct(cells: Int32Array): number {
@@ -76,8 +113,8 @@ export async function planCurvilinear(
   const found = await reader.cells(session.variable(request.selection.variable), request.viewport);
   const { cells, pixels } = countCells(found);
   const density = Math.sqrt(cells / Math.max(1, pixels));
-  const settled = settleLevel(session, request, { x: density, y: density }, (resolution) =>
-    planCurvilinearChunks(session, request, resolution, found),
+  const settled = settleReading(session, request, { x: density, y: density }, (resolution) =>
+    curvilinearChunks(session, request, resolution, found, density),
   );
   return { ...settled, grid: undefined, cells, isMean: false };
 }
@@ -101,24 +138,57 @@ function countCells({ cells, columns }: CellsUnderPixels): {
   return { cells: pixels === 0 ? 0 : (bottom - top + 1) * (right - left + 1), pixels };
 }
 
+/** Returns the chunks of a curvilinear grid that are in view: of the box round those under pixels. */
+function curvilinearChunks(
+  session: DatasetSession,
+  request: ShowRequest,
+  resolution: Resolution,
+  { cells, columns: gridColumns }: CellsUnderPixels,
+  density: number,
+): ChunksInView {
+  const { x, y } = request.axes;
+  const { factors, chunkShape } = resolution;
+  const [rowLength, columnLength] = [chunkShape[y]! * factors[y]!, chunkShape[x]! * factors[x]!];
+  const [rows, columns] = [new Set<number>(), new Set<number>()];
+  for (const cell of cells) {
+    if (cell === -1) continue;
+    const row = Math.floor(cell / gridColumns);
+    rows.add(Math.floor(row / rowLength));
+    columns.add(Math.floor((cell - row * gridColumns) / columnLength));
+  }
+  const perCell = 1 / Math.max(density, Number.MIN_VALUE);
+  return {
+    rows: rows.size,
+    columns: columns.size,
+    height: rowLength * perCell,
+    width: columnLength * perCell,
+    depth: placesOfPlane(session, request, resolution).length,
+    plan: (choice) =>
+      planCurvilinearChunks(session, request, resolution, { cells, columns: gridColumns }, choice),
+  };
+}
+
 function planCurvilinearChunks(
   session: DatasetSession,
   request: ShowRequest,
   resolution: Resolution,
   { cells, columns }: CellsUnderPixels,
+  { everyRow, everyColumn }: ChunkChoice,
 ): PlannedChunk[] {
   const { x, y } = request.axes;
   const { factors, chunkShape, shape } = resolution;
   const { strides } = session.documentOf(resolution);
-  const { coords, base, scale } = placeOfPlane(session, request, resolution);
+  const places = placesOfPlane(session, request, resolution);
   const chunkColumns = Math.ceil(shape[x]! / chunkShape[x]!);
   const seen = new Uint8Array(shape[y]! * shape[x]!);
+  const standInRow = standInOf(shape[y]!, chunkShape[y]!, everyRow);
+  const standInColumn = standInOf(shape[x]!, chunkShape[x]!, everyColumn);
   const lists = new Map<number, RunList>();
   for (let pixel = 0; pixel < cells.length; pixel++) {
     const cell = cells[pixel]!;
     if (cell === -1) continue;
-    const row = Math.floor(Math.floor(cell / columns) / factors[y]!);
-    const column = Math.floor((cell % columns) / factors[x]!);
+    const row = standInRow(Math.floor(Math.floor(cell / columns) / factors[y]!));
+    const column = standInColumn(Math.floor((cell % columns) / factors[x]!));
     const [chunkRow, chunkColumn] = [Math.floor(row / chunkShape[y]!), Math.floor(column / chunkShape[x]!)];
     const list = listOf(lists, chunkRow * chunkColumns + chunkColumn);
     list.pixels.push(pixel);
@@ -129,11 +199,17 @@ function planCurvilinearChunks(
     list.first.push(seen[place] === 0 ? 1 : 0);
     seen[place] = 1;
   }
-  const chunks = Array.from(lists, ([key, list]): PlannedChunk & { size: number } => ({
-    size: list.pixels.length,
-    job: session.job(resolution, coords.with(y, Math.floor(key / chunkColumns)).with(x, key % chunkColumns)),
-    place: { rows: ONE_ROW, columns: runOf(list), base, scale },
+  const chunks = Array.from(lists, ([key, list]) => ({
+    row: Math.floor(key / chunkColumns),
+    column: key % chunkColumns,
+    columns: runOf(list),
   }));
   // Those that fill most of the picture first.
-  return chunks.sort((one, other) => other.size - one.size);
+  chunks.sort((one, other) => other.columns.pixels.length - one.columns.pixels.length);
+  return chunks.flatMap(({ row, column, columns }) =>
+    places.map(({ coords, ...place }) => ({
+      job: session.job(resolution, coords.with(y, row).with(x, column)),
+      place: { ...place, rows: ONE_ROW, columns },
+    })),
+  );
 }

@@ -2,7 +2,7 @@ import { type FrameAnswer, isOnGrid, MISSING, type ShowRequest } from "../../pro
 import { type ChunkOwner, PRIORITY } from "../chunk-queue.js";
 import type { Chunk, DatasetSession } from "../dataset-session.js";
 import type { AxisReader } from "../read-axis.js";
-import { Picture, type PicturePlan, type PlannedChunk } from "./picture.js";
+import { ColourPicture, Picture, type PicturePlan, type PlannedChunk } from "./picture.js";
 import { planCurvilinear, planGrid } from "./plan-picture.js";
 
 /** Settles which chunks a picture needs. @throws ReadFailure */
@@ -17,7 +17,11 @@ export function planFrame(
     : planGrid(session, axes, request);
 }
 
-function emptyPicture({ grid, isMean }: PicturePlan, { viewport: { width, height } }: ShowRequest): Picture {
+function emptyPicture(
+  { grid, isMean }: PicturePlan,
+  { viewport: { width, height }, bands }: ShowRequest,
+): Picture | ColourPicture {
+  if (bands !== undefined) return new ColourPicture(width, height, isMean, bands.count);
   const picture = new Picture(width, height, isMean);
   const { pixels } = picture;
   grid?.rows.forEach((row, y) => {
@@ -37,7 +41,7 @@ export class PictureReading implements ChunkOwner<Chunk> {
   readonly priority = PRIORITY.picture;
   readonly jobs: ChunkOwner<Chunk>["jobs"];
   readonly #plan: PicturePlan;
-  readonly #picture: Picture;
+  readonly #picture: Picture | ColourPicture;
   readonly #session: DatasetSession;
   readonly #send: (frame: FrameAnswer) => void;
   readonly #fail: (error: unknown) => void;
@@ -115,7 +119,7 @@ export class PictureReading implements ChunkOwner<Chunk> {
   #sendFrame(): void {
     this.stop();
     const { pixels, width, height, cells, missing } = this.#picture;
-    const { chunks, resolution } = this.#plan;
+    const { chunks, resolution, part } = this.#plan;
     const isDone = this.#open.size === 0;
     this.#send({
       kind: "frame",
@@ -127,6 +131,7 @@ export class PictureReading implements ChunkOwner<Chunk> {
       level: resolution.level,
       cells: isDone && this.#failed === 0 ? cells : this.#plan.cells,
       missing,
+      part,
     });
   }
 }
