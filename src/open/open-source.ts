@@ -11,7 +11,7 @@ import { codeOf, createFileCalls } from "../stores/file-calls.js";
 import { createFileStore } from "../stores/file-store.js";
 import type { Freshness } from "../stores/object-versions.js";
 import { openByteStore } from "../stores/open-byte-store.js";
-import { type ReferencePlaces, referenceOptions } from "../stores/reference-store.js";
+import { type ReferencePlaces, type ReferenceStore, referenceOptions } from "../stores/reference-store.js";
 import {
   isParquetMetadata,
   isReferences,
@@ -154,7 +154,7 @@ function openFile(
   if (isZip(bytes)) return createIndexedSource({ ...context, open: () => openZipStore(container, key) });
   if (!isReferences(bytes)) return undefined;
   const references = referenceOptions(place, options);
-  return createIndexedSource({ ...context, open: () => openReferences(container, key, references) });
+  return createIndexedSource({ ...context, open: () => allowed(openReferences(container, key, references)) });
 }
 
 function openReferenceDirectory(place: Place, options: OpenSourceOptions): Source {
@@ -164,8 +164,15 @@ function openReferenceDirectory(place: Place, options: OpenSourceOptions): Sourc
     ...contextOf(location, options),
     container,
     key: ".zmetadata",
-    open: () => openParquetReferences(container, "", references),
+    open: () => allowed(openParquetReferences(container, "", references)),
   });
+}
+
+/** Refuses references that lead where they may not: each of their chunks would be an error. @throws ZpublishError `unsupported` */
+async function allowed(opening: Promise<ReferenceStore>): Promise<ReferenceStore> {
+  const store = await opening;
+  await store.assertAllowed();
+  return store;
 }
 
 function contextOf(location: string, { freshness = DEFAULT_FRESHNESS, names = [] }: OpenSourceOptions) {

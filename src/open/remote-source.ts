@@ -52,8 +52,9 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
     const references = zmetadata === undefined ? undefined : options.openReferences(zmetadata);
     if (references !== undefined) return references;
     const directory = createObjectSource({ ...options, documents });
-    if (zarrJson !== undefined || zmetadata !== undefined || head === undefined) return directory;
-    if (typeof head === "string") return withHint(directory, head);
+    if (zarrJson !== undefined || zmetadata !== undefined) return directory;
+    if (head === undefined) return withReason(directory, () => absenceOf(location, file !== undefined));
+    if (typeof head === "string") return withReason(directory, (reason) => `${reason}; as a file: ${head}`);
     const source = open(head);
     if (source !== undefined) return source;
     throw new ZpublishError("unsupported", unknownFile(head.bytes));
@@ -114,16 +115,23 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
   };
 }
 
-/** Adds to the error of a directory that is no store why the location could not be read as a file. */
-function withHint(directory: Source, hint: string): Source {
+/** Says what is wrong with a location that is no object, and has no documents of a Zarr store below it. */
+function absenceOf(location: string, canBeFile: boolean): string {
+  if (/^s3:/i.test(location)) return `${location}: expected an object or a Zarr store, found neither`;
+  const documents = canBeFile ? "" : " for .zgroup, .zarray, .zmetadata and zarr.json";
+  return `${location}: the server answers 404 Not Found${documents}`;
+}
+
+/** Changes the error of a directory that has no document of a store. @param reasonOf Returns the message from that of the error. */
+function withReason(directory: Source, reasonOf: (reason: string) => string): Source {
   return {
     ...directory,
     async readTree(progress): Promise<StoredTree> {
       try {
         return await directory.readTree(progress);
       } catch (error) {
-        if (!(error instanceof ZpublishError) || error.code !== "invalid-metadata") throw error;
-        throw new ZpublishError(error.code, `${error.message}; as a file: ${hint}`, { cause: error });
+        if (!(error instanceof ZpublishError) || error.details.isAbsent !== true) throw error;
+        throw new ZpublishError(error.code, reasonOf(error.message), { cause: error });
       }
     },
   };

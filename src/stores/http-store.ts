@@ -1,3 +1,4 @@
+import { STATUS_CODES } from "node:http";
 import { createLimiter } from "../collections/limiter.js";
 import { ZpublishError } from "../errors.js";
 import { createHistogram, type Histogram } from "../observe/metrics.js";
@@ -112,7 +113,7 @@ interface Transport {
 function createTransport(rules: HttpStoreRules): Transport {
   const { store, location } = rules;
   const stats = statsOfStore(store);
-  const reasonOf = (answer: Answer): string => rules.reasonOf?.(answer) ?? `it answers ${answer.status}`;
+  const reasonOf = (answer: Answer): string => rules.reasonOf?.(answer) ?? statusText(answer.status);
 
   async function attempt(
     request: ObjectRequest,
@@ -160,6 +161,11 @@ function createTransport(rules: HttpStoreRules): Transport {
     },
     refusalOf: (request, answer) => refusalError(request, answer, location, reasonOf(answer)),
   };
+}
+
+/** Writes a status as people know it: `it answers 403 Forbidden`. */
+function statusText(status: number): string {
+  return `it answers ${status} ${STATUS_CODES[status] ?? ""}`.trimEnd();
 }
 
 /** Sends one request. @returns The bytes asked for, or the first of them. Memory is allocated for all. */

@@ -29,6 +29,8 @@ export function createKeyIndex() {
     /** Returns the number of a key; -1 if it was not added. */
     find: (key: string) => numbers.get(key) ?? -1,
     keyOf: (number: number) => keys[number]!,
+    /** Returns all keys in the order of their numbers. */
+    all: (): readonly string[] => keys,
     /** Lists the names directly below a prefix, as {@link ByteStore.list}. */
     async list(prefix: string) {
       sorted ??= runCooperatively(sortCooperatively(keys, (a, b) => (a < b ? -1 : 1)));

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
+import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import {
   assertKnownVersion,
   type ByteStore,
@@ -46,6 +47,12 @@ export interface ReferenceOptions {
 export interface ReferenceStore extends ByteStore {
   /** Version of the reference file. */
   readonly version: ObjectVersion;
+  /**
+   * Checks where references lead, without reading anything there: all references of a JSON file, and of parquet files the first ones
+   * of each array.
+   * @throws ZpublishError `unsupported`, naming the places that are not allowed
+   */
+  assertAllowed(): Promise<void>;
 }
 
 /** The references of a file, and the file itself. */
@@ -64,6 +71,8 @@ interface OpenedReferences {
   /** Finds a reference that is in memory; `"unknown"` if it would have to be read. */
   readonly findNow: (key: string) => Reference | undefined | "unknown";
   readonly list: (prefix: string) => Promise<ObjectListing>;
+  /** Returns the URLs of references, as they were written; see {@link ReferenceStore.assertAllowed}. */
+  readonly urls: () => Promise<Iterable<string>>;
 }
 
 /** Targets that stay open. */
@@ -169,7 +178,32 @@ export function createReferenceStore(opened: OpenedReferences, options: Referenc
         return key;
       }
     },
+    assertAllowed: async () => runCooperatively(assertAllowed(await opened.urls(), options)),
   };
+}
+
+/** Places that an error names. */
+const MAX_NAMED = 3;
+
+/** @throws ZpublishError `unsupported` if one of the URLs is not allowed */
+function* assertAllowed(
+  urls: Iterable<string>,
+  { folder, isAllowed }: ReferenceOptions,
+): CooperativeTask<void> {
+  const places = new Set<string>();
+  for (const written of urls) {
+    yield;
+    const url = resolveTargetUrl(written, folder);
+    if (!isAllowed(url)) places.add(shownUrl(url).replace(/[^/]*$/, ""));
+  }
+  if (places.size === 0) return;
+  const named = [...places].slice(0, MAX_NAMED).map((place) => JSON.stringify(place));
+  const rest = places.size > MAX_NAMED ? ` and ${places.size - MAX_NAMED} other places` : "";
+  throw new ZpublishError(
+    "unsupported",
+    `its references lead to ${named.join(", ")}${rest}, which the configuration does not allow: ` +
+      `expected "references": {"allow": [${named.join(", ")}${rest === "" ? "" : ", …"}]}`,
+  );
 }
 
 /** Returns the absolute URL of a reference. @throws ZpublishError `unsupported` if it is not allowed. */

@@ -43,6 +43,7 @@ export async function openReferences(
       find,
       findNow: find,
       list: (prefix) => parsed.table.keys.list(prefix),
+      urls: async () => parsed.table.urls().map(parsed.expand),
     },
     options,
   );
@@ -252,9 +253,22 @@ export async function openParquetReferences(
         return record === undefined ? "unknown" : record[place.row];
       },
       list: (prefix) => table.keys.list(prefix),
+      urls: async () => new Set((await Promise.all(firstRecords(folder, parsed).map(urlsOfRecord))).flat()),
     },
     options,
   );
+
+  /** A record that cannot be read is named when a chunk of it is read. */
+  async function urlsOfRecord(name: string): Promise<string[]> {
+    const record = (await records.read(name).catch(() => undefined)) ?? [];
+    return record.flatMap((reference) => (reference && "url" in reference ? reference.url : []));
+  }
+}
+
+/** Returns the names of the files with the first references of each array, as many as stay in memory. */
+function firstRecords(folder: string, { table }: ParquetMetadata): string[] {
+  const arrays = table.keys.all().filter((key) => /(?:^|\/)\.zarray$/.test(key));
+  return arrays.slice(0, MAX_RECORDS).map((key) => `${folder}${key.slice(0, -".zarray".length)}refs.0.parq`);
 }
 
 /** File and row of a chunk's reference. */
@@ -423,6 +437,7 @@ interface ReferenceTable {
   /** Sets a reference; the last one of a key counts. */
   set(key: string, reference: Reference): void;
   find(key: string): Reference | undefined;
+  urls(): readonly string[];
 }
 
 /** Creates an empty table. */
@@ -453,6 +468,7 @@ function createReferenceTable(): ReferenceTable {
 
   return {
     keys,
+    urls: urls.all,
     set(key, reference) {
       const number = keys.add(key);
       if (number >= urlNumbers.length) grow();

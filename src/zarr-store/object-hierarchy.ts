@@ -77,6 +77,7 @@ export function createObjectHierarchy(options: ObjectHierarchyOptions): Hierarch
       throw new ZpublishError(
         "invalid-metadata",
         "it is no Zarr store: expected .zgroup, .zarray, .zmetadata or zarr.json in it, found none of them",
+        { details: { isAbsent: true } },
       );
     const refused: Refusal[] = [];
     const nodes: StoreNode[] = [];

@@ -262,6 +262,32 @@ t.test("leads only where it may", async (t) => {
   }
 });
 
+t.test("names the places that are not allowed, without reading anything", async (t) => {
+  const refused = async (document: unknown, message: string) => {
+    const { store, bucket } = await open(document);
+    await t.rejects(store.assertAllowed(), { code: "unsupported", message });
+    t.same(bucket.takeRequests(), []);
+  };
+  const expected = 'which the configuration does not allow: expected "references": {"allow":';
+  await refused(
+    { "t/0": ["s3://bucket/x"], "t/1": ["s3://other/a/x?sig=SECRET"], "t/2": ["s3://other/a/y", 0, 1] },
+    `its references lead to "s3://other/a/", ${expected} ["s3://other/a/"]}`,
+  );
+  await refused(
+    { version: 1, templates: { u: "s3://other" }, refs: { "t/0": ["{{u}}/x"] } },
+    `its references lead to "s3://other/", ${expected} ["s3://other/"]}`,
+  );
+  const many = Object.fromEntries([1, 2, 3, 4, 5].map((number) => [`t/${number}`, [`/data/${number}/x`]]));
+  const named = ["s3://refs/data/1/", "s3://refs/data/2/", "s3://refs/data/3/"];
+  const quoted = named.map((place) => JSON.stringify(place)).join(", ");
+  await refused(many, `its references lead to ${quoted} and 2 other places, ${expected} [${quoted}, …]}`);
+  await refused(
+    { "t/0": ["simplecache::s3://bucket/x"] },
+    "a reference leads to 'simplecache::s3://bucket/x', expected a URL of one object",
+  );
+  await t.resolves((await open(refs)).store.assertAllowed());
+});
+
 t.test("tells references by their first bytes", async (t) => {
   const looks = (text: string) => isReferences(Buffer.from(text));
   for (const document of [
@@ -297,7 +323,7 @@ t.test("tells references by their first bytes", async (t) => {
 const FIXTURES = join(PACKAGE_ROOT, "test/fixtures/parquet-references");
 const WRITERS = ["fastparquet", "plain"];
 
-async function openParquet(writer: string) {
+async function openParquet(writer: string, changes: Partial<ReferenceOptions> = {}) {
   const folder = join(FIXTURES, writer);
   const files: Record<string, Uint8Array> = {};
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
@@ -309,8 +335,21 @@ async function openParquet(writer: string) {
     "data.bin": "0123456789abcdefghijklmnopqrstuvwxyz",
     "whole.bin": "all",
   });
-  return { ...stage, store: await openParquetReferences(stage.container, "refs/", stage.options) };
+  const options = { ...stage.options, ...changes };
+  return { ...stage, store: await openParquetReferences(stage.container, "refs/", options) };
 }
+
+t.test("places of parquet files are those of the first references of each array", async (t) => {
+  for (const writer of WRITERS) {
+    const { store, container } = await openParquet(writer);
+    await t.resolves(store.assertAllowed());
+    const first = ["refs/g/grid/refs.0.parq", "refs/t/refs.0.parq"];
+    const read = container.takeRequests().filter((request) => first.some((name) => request.endsWith(name)));
+    t.equal(read.length, 2, "read once, and kept");
+    const { store: strict } = await openParquet(writer, { isAllowed: () => false });
+    await t.rejects(strict.assertAllowed(), code("unsupported", /references lead to "s3:/));
+  }
+});
 
 t.test("reads what fsspec and pyarrow write", async (t) => {
   for (const writer of WRITERS) {
