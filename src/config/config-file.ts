@@ -72,22 +72,23 @@ const fileSchema = strictObject("a JSON object", {
 
 /**
  * Reads and checks a configuration file.
- * @throws ZpublishError `invalid-config`, with one line per problem.
+ * @param problems Takes a line for each problem; what has one is left out of the result.
+ * @throws ZpublishError `invalid-config` if the file cannot be read, or is no JSON object.
  */
-export function readConfigFile(name: string, cwd: string): ConfigFile {
+export function readConfigFile(name: string, cwd: string, problems: string[]): ConfigFile {
   const json = parseFile(readText(name, cwd), name);
   const shape = fileSchema.safeParse(json);
-  if (!shape.success) throw configError(problemsOf(shape.error, json, name));
-  const problems: string[] = [];
-  const { plugins, datasets, collections, stores, references, ...values } = shape.data as Record<
-    string,
-    unknown
-  >;
+  if (!shape.success) problems.push(...problemsOf(shape.error, json, name));
+  if (typeof json !== "object" || json === null || Array.isArray(json)) throw configError(problems);
+  const wrong = new Set(shape.error?.issues.map(({ path }) => path[0]));
+  const { plugins, datasets, collections, stores, references, ...values } = Object.fromEntries(
+    Object.entries(json).filter(([key]) => !wrong.has(key)),
+  );
   const entriesOf = (said: unknown) => Object.entries(said ?? {});
   const directory = dirname(resolve(cwd, name));
   const context: ReadContext = { place: name, directory, problems };
   const allowed = references as DatasetConfig["references"];
-  const file = {
+  return {
     name,
     directory,
     values,
@@ -97,8 +98,6 @@ export function readConfigFile(name: string, cwd: string): ConfigFile {
     stores: entriesOf(stores).flatMap(([id, said]) => checkStore(id, said, name, problems)),
     references: allowed && absoluteReferences(allowed, directory),
   };
-  if (problems.length > 0) throw configError(problems);
-  return file;
 }
 
 function readText(name: string, cwd: string): string {

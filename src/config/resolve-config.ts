@@ -16,7 +16,7 @@ import {
 } from "./options.js";
 import { type PluginChoice, parsePluginText, selectPlugins } from "./select-plugins.js";
 import { parseServeArguments, type ServeArguments } from "./serve-command.js";
-import { configError, problemsOf } from "./value-schemas.js";
+import { configError, expectedName, problemsOf } from "./value-schemas.js";
 
 /** Sources of a configuration. */
 interface ConfigInput {
@@ -43,7 +43,7 @@ export function resolveArguments(
 ): Config {
   const problems: string[] = [];
   const fileName = said.config ?? nonEmpty(env[LIST_VARIABLES.config]);
-  const file = fileName === undefined ? undefined : readConfigFile(fileName, cwd);
+  const file = fileName === undefined ? undefined : readConfigFile(fileName, cwd, problems);
   checkVariableNames(env, problems);
   const values = resolveValues(said, env, cwd, file, problems);
   const { datasets, collections } = resolveDatasets(said, env, cwd, file, problems);
@@ -97,7 +97,7 @@ function checkVariableNames(env: Environment, problems: string[]): void {
   for (const name of Object.keys(env).sort()) {
     if (!name.startsWith("ZPUBLISH_") || known.has(name)) continue;
     if (FOREIGN_VARIABLE.test(name) || isForeignValue(name, env[name])) continue;
-    problems.push(`${name}: unknown variable; expected one of ${[...known].join(", ")}`);
+    problems.push(`${name}: unknown variable; ${expectedName(name, [...known])}`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { basename, extname } from "node:path";
 import { messageOf } from "../errors.js";
 import type { PluginConfig } from "./config.js";
-import { isModulePath, quoteValue, resolveModule, withoutUndefined } from "./value-schemas.js";
+import { expectedName, isModulePath, quoteValue, resolveModule, withoutUndefined } from "./value-schemas.js";
 
 /** Plugins that are loaded unless switched off, in this order. */
 export const BUILT_IN_PLUGINS = [
@@ -41,7 +41,8 @@ export function selectPlugins(choices: readonly PluginChoice[], problems: string
         `${choice.place}: ${quoteValue(choice.name)} is built in; expected another name for a module`,
       );
     } else if (before === undefined && choice.module === undefined) {
-      problems.push(`${choice.place}: unknown plugin ${quoteValue(choice.name)}; ${expectedPlugin()}`);
+      const expected = expectedName(choice.name, BUILT_IN_PLUGINS, expectedPlugin());
+      problems.push(`${choice.place}: unknown plugin ${quoteValue(choice.name)}; ${expected}`);
     } else {
       const module = choice.module ?? before?.config.module;
       const options = choice.options ?? before?.config.options;

@@ -60,10 +60,48 @@ function isIntegerIn(value: unknown, min: number, max: number): boolean {
  * @param what Name of the object, for messages.
  */
 export function strictObject<S extends z.core.$ZodLooseShape>(what: string, shape: S) {
-  const keys = Object.keys(shape).join(", ");
+  const known = Object.keys(shape);
   return z.strictObject(shape, {
-    error: (issue) => (issue.code === "unrecognized_keys" ? `expected one of ${keys}` : `expected ${what}`),
+    error: (issue) =>
+      issue.code === "unrecognized_keys"
+        ? issue.keys
+            .map((key) => `unknown key ${JSON.stringify(key)}; ${expectedName(key, known)}`)
+            .join("\n")
+        : `expected ${what}`,
   });
+}
+
+/** Says which name an unknown one may stand for: `did you mean host?`. @param otherwise Text if none of the known ones is similar */
+export function expectedName(
+  name: string,
+  known: readonly string[],
+  otherwise = `expected one of ${known.join(", ")}`,
+): string {
+  const [best] = known
+    .map((candidate) => ({ candidate, edits: editsBetween(name.toLowerCase(), candidate.toLowerCase()) }))
+    .filter(({ candidate, edits }) => edits <= Math.min(3, Math.max(name.length, candidate.length) / 2.5))
+    .sort((a, b) => a.edits - b.edits);
+  return best === undefined ? otherwise : `did you mean ${best.candidate}?`;
+}
+
+/** Counts the characters to insert, remove, replace or swap with the next one to get from one text to another. */
+function editsBetween(from: string, to: string): number {
+  const rows = [Array.from({ length: to.length + 1 }, (_, column) => column)];
+  for (let row = 1; row <= from.length; row++) {
+    const edits = [row];
+    for (let column = 1; column <= to.length; column++) {
+      const isSame = from[row - 1] === to[column - 1];
+      const isSwapped = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+      edits[column] = Math.min(
+        rows[row - 1]![column]! + 1,
+        edits[column - 1]! + 1,
+        rows[row - 1]![column - 1]! + (isSame ? 0 : 1),
+        isSwapped ? rows[row - 2]![column - 2]! + 1 : Number.POSITIVE_INFINITY,
+      );
+    }
+    rows.push(edits);
+  }
+  return rows[from.length]![to.length]!;
 }
 
 /** Makes a schema of an object with any keys. @param what Its values, for messages: `datasets by id`. */
@@ -268,13 +306,11 @@ export function problemsOf(
   place: string,
   path: readonly PropertyKey[] = [],
 ): string[] {
-  return error.issues.map((issue) => {
+  return error.issues.flatMap((issue) => {
     const full = [...path, ...issue.path];
     const where = full.length === 0 ? place : `${place}: ${formatPath(full)}`;
-    if (issue.code === "unrecognized_keys") {
-      const keys = issue.keys.map((key) => JSON.stringify(key)).join(", ");
-      return `${where}: unknown key ${keys}; ${issue.message}`;
-    }
+    if (issue.code === "unrecognized_keys")
+      return issue.message.split("\n").map((problem) => `${where}: ${problem}`);
     return `${where}: ${issue.message}, received ${quoteValue(valueAt(input, issue.path))}`;
   });
 }

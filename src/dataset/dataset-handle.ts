@@ -168,12 +168,16 @@ function isSameDataset(one: GivenDataset, other: GivenDataset): boolean {
   return source === otherSource && isDeepStrictEqual(rest, otherRest);
 }
 
-/** Returns an error with a dataset's id before the message. */
+/** Returns an error with a dataset's id before each line of the message. */
 export function errorOfDataset(id: string, error: ZpublishError): ZpublishError {
-  return new ZpublishError(error.code, `dataset '${id}': ${error.message}`, {
-    details: error.details,
-    cause: error,
-  });
+  return new ZpublishError(
+    error.code,
+    error.message.replaceAll(/^/gm, () => `dataset '${id}': `),
+    {
+      details: error.details,
+      cause: error,
+    },
+  );
 }
 
 /** Counts the files of a joined dataset and the steps that they give, for the log; undefined for one file or store. */

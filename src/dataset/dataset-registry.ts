@@ -72,8 +72,7 @@ interface RegistryOptions extends Omit<OpenOptions, "takeOver"> {
 /**
  * Opens the registry of a configuration; {@link openAtStart} tells which datasets are opened at once. Providers are asked for their
  * lists; it waits a few seconds for them.
- * @throws ZpublishError of the first dataset, in the order configured, that cannot be opened, unless `skipInvalid`;
- * `invalid-config` if two have one id; what creating a provider throws.
+ * @throws ZpublishError naming the datasets that cannot be opened, unless `skipInvalid`; `invalid-config` if two have one id; what creating a provider throws.
  */
 export async function openDatasets(
   configs: readonly DatasetConfig[],

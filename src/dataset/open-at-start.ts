@@ -19,6 +19,8 @@ const OPEN_CONCURRENCY = 8;
  * many would take minutes.
  */
 const MAX_READ_AT_START = 100;
+/** Failures after which no further dataset is opened: each may be a server that does not answer. */
+const MAX_FAILURES = 20;
 
 /** Progress of opening datasets. */
 export interface OpenProgress {
@@ -50,8 +52,8 @@ export interface OpenOptions extends Omit<OverviewOptions, "openLevelReader"> {
  * Opens the first datasets, and those whose configuration names arrays or dimensions, since the names may be wrong. The
  * others are only checked; the first request opens them. A dataset that is taken over stays as it is.
  * @returns Slots in the order configured.
- * @throws ZpublishError of the first dataset, in the order configured, that cannot be opened, unless `skipInvalid`;
- * `invalid-config` if two have one id.
+ * @throws ZpublishError naming the datasets that cannot be opened, a line for each, unless `skipInvalid`; its code and details are those
+ * of the first one in the order configured. `invalid-config` if two have one id.
  */
 export async function openAtStart(configs: readonly DatasetConfig[], options: OpenOptions): Promise<Slot[]> {
   assertUniqueIds(configs);
@@ -59,7 +61,7 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
   const openHandle = createOpener(options);
   const total = configs.length;
   const slots = configs.map(takeOver);
-  const failures: (unknown | undefined)[] = [];
+  const failures: (ZpublishError | undefined)[] = [];
   let opened = slots.filter((slot) => slot !== undefined).length;
 
   async function openOne(config: DatasetConfig, index: number): Promise<void> {
@@ -83,10 +85,16 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
 
   try {
     await workThrough(configs.entries(), OPEN_CONCURRENCY, async ([index, config]) => {
-      if (failures.length === 0 && slots[index] === undefined) await openOne(config, index);
+      const failed = failures.filter((error) => error !== undefined).length;
+      if (failed < MAX_FAILURES && slots[index] === undefined) await openOne(config, index);
     });
-    const failure = failures.find((error) => error !== undefined);
-    if (failure !== undefined) throw failure;
+    const failed = failures.filter((error) => error !== undefined);
+    const [failure] = failed;
+    if (failure !== undefined)
+      throw new ZpublishError(failure.code, failed.map(messageOf).join("\n"), {
+        details: failure.details,
+        cause: failure,
+      });
   } catch (error) {
     const opened = slots.filter((slot) => slot !== undefined && --slot.owners === 0);
     await Promise.all(opened.map((slot) => slot?.dataset.close()));

@@ -137,8 +137,8 @@ export function* snapshotSteps(
     warnings.push(...(yield* dimensionConflicts(contents.at(-1)!)));
   }
   const problems = [...unknownVariables(config, arrays, refused), ...unknownDimensions(config, dimNames)];
-  const [problem] = problems;
-  if (before === undefined && problem !== undefined) throw new ZpublishError("invalid-config", problem);
+  if (before === undefined && problems.length > 0)
+    throw new ZpublishError("invalid-config", problems.join("\n"));
   warnings.push(...problems, ...replacedCodecs(arrays), ...withoutV3(arrays));
 
   const snapshot: DatasetSnapshot = {

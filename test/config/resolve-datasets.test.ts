@@ -243,7 +243,7 @@ const BAD_DATASETS: readonly (readonly [unknown, string])[] = [
   ],
   [
     { location: "x", stack: { dimension: "r", coordinates: "x" } },
-    '.stack: unknown key "coordinates"; expected one of dimension, coordinate',
+    '.stack: unknown key "coordinates"; did you mean coordinate?',
   ],
   ...["run", "(a)(b)", "(", "(a)\\", 3].map((coordinate): [unknown, string] => [
     { location: "x", stack: { dimension: "r", coordinate } },
