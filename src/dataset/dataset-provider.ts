@@ -9,6 +9,8 @@ export interface DatasetProvider {
   readonly name: string;
   /** Prefix of the ids of its datasets, such as `archive~`, so that ids of several providers differ. May be empty. */
   readonly prefix: string;
+  /** Where it looks for datasets, for logs. Default: it does not say. */
+  readonly place?: string;
   /**
    * Lists the ids of all datasets, without the prefix, in any order. It opens none. A dataset goes when the list does not have it.
    * Returns the same array object if nothing has changed.

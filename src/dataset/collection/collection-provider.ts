@@ -4,6 +4,7 @@ import { joined } from "../../event-loop/joined.js";
 import { createFileFinder } from "../../find/collection-root.js";
 import type { Findings, FoundFile, PathProblem } from "../../find/file-finder.js";
 import { createGroupFinder } from "../../find/group-finder.js";
+import { withSlash } from "../../stores/byte-store.js";
 import { printablePath } from "../../zarr/stored-tree.js";
 import type { DatasetProvider } from "../dataset-provider.js";
 
@@ -42,6 +43,7 @@ export function createCollectionProvider(config: CollectionConfig, name = config
   return {
     name,
     prefix: collection === "" ? "" : `${collection}~`,
+    place: include?.map((pattern) => withSlash(root) + pattern).join(", ") ?? root,
     list,
     async open(id) {
       if (ids === undefined) await list(closing.signal);

@@ -91,7 +91,9 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
       const hasChanged = await take(received);
       if (failure !== undefined) log.info({ provider: name }, "datasets can be listed again");
       failure = undefined;
-      if (hasChanged)
+      if (hasChanged && ids.length === 0)
+        log.warn({ provider: name, place: provider.place }, "no datasets were found");
+      else if (hasChanged)
         log.info({ provider: name, datasets: ids.length, seconds: secondsSince() }, "datasets listed");
       logFound(provider.problems?.() ?? []);
     } catch (error) {
