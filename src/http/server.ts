@@ -81,7 +81,7 @@ const DEFAULT_REQUEST_LIMITS: RequestLimits = {
 /** What a server listens with and is limited by. */
 export interface HttpServerOptions extends ListenersOptions {
   readonly limits?: Partial<RequestLimits>;
-  /** Listener of the admin endpoints; null, the default: they are answered beside the routes. */
+  /** Listener of all admin endpoints, of which then only the open ones are answered beside the routes. Default: null, all are. */
   readonly admin?: { readonly host: string; readonly port: number } | null;
   /** Endpoints for operators, answered while the server starts, too. Default: none. */
   readonly endpoints?: readonly AdminEndpoint[];
@@ -165,7 +165,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const scheme = options.tls == null ? "http" : "https";
   const state = { isDraining: false };
   const shared: SharedParts = {
-    ...{ load, scheme, limits, endpoints: admin === null ? endpoints : [] },
+    ...{
+      load,
+      scheme,
+      limits,
+      endpoints: admin === null ? endpoints : endpoints.filter(({ isOpen }) => isOpen),
+    },
     ...{ sender, log, open, state, metrics },
     maxHeaderBytes: options.maxHeaderBytes ?? DEFAULT_MAX_HEADER_BYTES,
   };

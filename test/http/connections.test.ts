@@ -70,26 +70,39 @@ for (const isSecure of [false, true]) {
   );
 }
 
-t.test("admin endpoints answer when clients have all connections", async (t) => {
-  const { port, server } = await serveRoutes(t, routes, {
-    maxConnections: 1,
-    admin: { host: "127.0.0.1", port: 0 },
-    endpoints: [
-      {
-        path: "/healthz",
-        isOpen: true,
-        answer: () => ({ status: "200 OK", contentType: "text/plain", body: "ok" }),
-      },
-    ],
-  });
-  const admin = await server.listenAdmin();
-  const held = await openConnection(port);
-  held.send(requestText("/healthz"));
-  t.equal((await held.answer()).status, 404, "only there");
-  t.equal(await (await fetch(`${admin?.url}/healthz`)).text(), "ok");
-  t.equal((await fetch(`${admin?.url}/page`)).status, 404, "and nothing else");
-  t.equal(server.stats.connections, 1);
-});
+t.test(
+  "endpoints for operators answer when clients have all connections, and open ones beside the routes",
+  async (t) => {
+    const { port, server } = await serveRoutes(t, routes, {
+      maxConnections: 1,
+      admin: { host: "127.0.0.1", port: 0 },
+      endpoints: [
+        {
+          path: "/healthz",
+          isOpen: true,
+          answer: () => ({ status: "200 OK", contentType: "text/plain", body: "ok" }),
+        },
+        {
+          path: "/metrics",
+          isOpen: false,
+          answer: () => ({ status: "200 OK", contentType: "text/plain", body: "ok" }),
+        },
+      ],
+    });
+    const admin = await server.listenAdmin();
+    const held = await openConnection(port);
+    for (const [path, status] of [
+      ["/healthz", 200],
+      ["/metrics", 404],
+    ] as const) {
+      held.send(requestText(path));
+      t.equal((await held.answer()).status, status, path);
+      t.equal(await (await fetch(admin?.url + path)).text(), "ok");
+    }
+    t.equal((await fetch(`${admin?.url}/page`)).status, 404, "and nothing else");
+    t.equal(server.stats.connections, 1);
+  },
+);
 
 t.test("no more connections are taken than the process may have files", async (t) => {
   const source = `
