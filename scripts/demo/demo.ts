@@ -29,11 +29,6 @@ In a shell
   curl ${url}/datasets/air/zarr/.zmetadata
   gdalinfo 'ZARR:"/vsicurl/${url}/datasets/air/zarr":/air:0'
 
-In Python
-  import xarray as xr
-  air = xr.open_zarr("${url}/datasets/air/zarr")
-  sst = xr.open_zarr("${url}/datasets/climate/zarr/surface/daily")
-
 Ctrl-C ends it.
 `;
 }

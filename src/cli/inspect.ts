@@ -10,6 +10,7 @@ import { openJoin } from "../join/open-join.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { elementCount, gridShapeOf } from "../model/data-tree.js";
+import { printable } from "../observe/log.js";
 import { openSource } from "../open/open-source.js";
 import { separateFolders } from "../server/open-app.js";
 import { PIECED } from "../zarr/chunk-reader.js";
@@ -271,14 +272,6 @@ function formatCodec({ id, cname }: CodecSpec): string {
 /** Writes a number and its noun: `1 file`, `2 files`. */
 function countOf(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
-}
-
-/** Escapes characters in a name from a store that could move a terminal's cursor. */
-function printable(text: string): string {
-  return text.replace(
-    /\p{Cc}/gu,
-    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
-  );
 }
 
 /** Contents of a folder of datasets, as `inspect --json` prints it. */

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import type { Config } from "../config/config.js";
 import { resolveArguments } from "../config/resolve-config.js";
@@ -26,7 +27,7 @@ export async function runProgram(argv: readonly string[]): Promise<number | unde
     exitCode = code;
   });
   try {
-    await program.parseAsync(argv, { from: "user" });
+    await program.parseAsync(isServed(argv[0]) ? ["serve", ...argv] : argv, { from: "user" });
     return exitCode;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
@@ -40,10 +41,20 @@ export async function runProgram(argv: readonly string[]): Promise<number | unde
   }
 }
 
+/** Tells whether the first argument is a location or an option of `serve`, and no command: `zpublish x.nc`. */
+function isServed(first = ""): boolean {
+  if (first.startsWith("-")) return !["-h", "--help", "-V", "--version"].includes(first);
+  return /[^a-z]/.test(first) || (first !== "" && !COMMANDS.has(first) && existsSync(first));
+}
+
+const COMMANDS: ReadonlySet<string> = new Set(["serve", "warm", "inspect"]);
+
 /** @param onEnd Takes the exit code of a command, if it is not 0; undefined if a server runs now. */
 function createProgram(onEnd: (exitCode: number | undefined) => void): Command {
   const program = new Command("zpublish")
-    .description("Publish n-dimensional datasets over HTTP")
+    .description(
+      "Publish n-dimensional datasets over HTTP. `zpublish LOCATION` is short for `zpublish serve LOCATION`",
+    )
     .version(packageVersion, "-V, --version", "Show the version")
     .helpOption("-h, --help", "Show this help, or that of a command")
     .helpCommand(false);

@@ -61,7 +61,8 @@ export type StartServer = (
 ) => Promise<RunningServer>;
 
 /**
- * Runs a server until a signal ends it. Prints one line with its URL on standard output when it is ready. TERM and INT
+ * Runs a server until a signal ends it. When it is ready, prints a line with its URL on standard output, and how to open its first
+ * datasets. TERM and INT
  * drain it and exit with 0 (a second one exits at once). HUP reads the configuration again and refreshes datasets.
  * @param readConfig Resolves flags, variables and file again.
  * @throws ZpublishError if the server cannot be started: `invalid-config`, or if a dataset cannot be opened.
@@ -78,7 +79,7 @@ export async function runServe(
   try {
     const server = await start(config, { log, progress: progress.update });
     progress.clear();
-    process.stdout.write(`zpublish ready on ${server.url}\n`);
+    process.stdout.write(`zpublish ready on ${server.url}\n${describeDatasets(server, config)}`);
     signals.serve(server);
     return server;
   } catch (error) {
@@ -89,6 +90,29 @@ export async function runServe(
     }
     throw isListenFailure(error) ? new ZpublishError("internal", error.message, { cause: error }) : error;
   }
+}
+
+/** Writes the URLs of a server's first datasets, and the line of Python that opens each. */
+function describeDatasets(
+  { url, published }: Pick<RunningServer, "url" | "published">,
+  { plugins, access }: Config,
+): string {
+  const hasStores = plugins.some(({ name }) => name === "zarr");
+  // fsspec sends these headers with each request.
+  const token =
+    access.tokenFile === null ? "" : ', storage_options={"headers": {"Authorization": "Bearer TOKEN"}}';
+  const texts = published.first.map(({ id, path, group }) => {
+    const store = `${url}${path}zarr${group === "" ? "" : `/${group}`}`;
+    const lines = [
+      `  page    ${url}${path}`,
+      `  Zarr    ${store}`,
+      `  Python  xr.open_zarr("${store}"${token})`,
+    ];
+    return `\n${id}\n${(hasStores ? lines : lines.slice(0, 1)).join("\n")}\n`;
+  });
+  const rest = published.count - published.first.length;
+  if (rest > 0) texts.push(`\nand ${rest} more: ${url}/\n`);
+  return texts.join("");
 }
 
 /** Starts the server. Imported here and not above, so that help and wrong configurations load nothing native. */

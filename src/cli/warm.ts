@@ -23,6 +23,7 @@ import {
   parseValueRange,
   readAxis,
   selectTargets,
+  textOfRange,
   type WarmTarget,
 } from "../warm/warm-targets.js";
 import { EXIT_CODES, reportError } from "./output.js";
@@ -47,6 +48,8 @@ async function selectAll(
   const targets: WarmTarget[] = [];
   const dims = new Set<string>();
   const paths = new Set<string>();
+  const empty = new Map<DimensionRange, string>();
+  const matched = new Set<DimensionRange>();
   for (const [index, id] of ids.entries()) {
     if (signal.aborted) return [];
     const isLeftOut = (error: unknown) =>
@@ -62,6 +65,7 @@ async function selectAll(
       { variables, ranges },
       (coordinate) => readAxis(coordinate, makeChunk),
       (problem) => problems.push(problem),
+      (range, extent) => void (extent === undefined ? matched.add(range) : empty.set(range, extent)),
       datasetPathOf(config),
     );
     for (const { dims: names, path } of [...snapshot.arrays.values()].map(({ variable }) => variable)) {
@@ -75,8 +79,15 @@ async function selectAll(
     if (path !== "" && ![...paths].some((each) => `${each}/`.startsWith(`${path}/`)))
       problems.push(`--variable: expected a variable or group of the datasets, received ${path}`);
   }
-  for (const { dim, by } of ranges) {
-    const flag = by === "index" ? "--isel" : "--sel";
+  for (const range of ranges) {
+    const { dim, by } = range;
+    const [flag, what] = by === "index" ? ["--isel", "indices"] : ["--sel", "values"];
+    const extent = matched.has(range) ? undefined : empty.get(range);
+    const received = textOfRange(range);
+    if (extent !== undefined)
+      problems.push(
+        `${flag}: expected a range that has ${what} of '${dim}', received ${received}; ${extent}`,
+      );
     if (!dims.has(dim)) problems.push(`${flag}: expected a dimension of the datasets, received ${dim}`);
   }
   if (problems.length > 0) throw configError([...new Set(problems)]);

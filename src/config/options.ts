@@ -355,7 +355,7 @@ export const OPTIONS = {
     path: "observe.admin.port",
     placeholder: "port",
     summary:
-      "Another port for /healthz, /readyz and /metrics, plain HTTP; 0 picks a free one. Default: the same port",
+      "Another port for /metrics, plain HTTP, with /healthz and /readyz as well; 0 picks a free one. Default: the same port",
     schema: integerSchema(0, 65_535),
     fromText: asNumber,
     defaultValue: (): number | null => null,
@@ -408,6 +408,27 @@ export const OTHER_OPTIONS = {
     summary: "JSON file with any of these options, with datasets and collections",
   },
 } as const;
+
+/** All options by their headings in the help, in order. Those under the first heading are the ten that are used most. */
+export const OPTION_GROUPS: Readonly<Record<string, readonly (OptionKey | keyof typeof OTHER_OPTIONS)[]>> = {
+  "Used most:": [
+    ...(["config", "host", "port", "workers", "cacheDir"] as const),
+    ...(["cacheSize", "refresh", "rootPath", "corsOrigin", "tokenFile"] as const),
+  ],
+  "Datasets and pages:": [
+    ...(["concat", "stack", "single", "skipInvalid", "overviews", "maxOpenDatasets"] as const),
+    ...(["cacheControl", "title", "plugin", "noPlugin"] as const),
+  ],
+  "Chunks:": ["cache", "processes", "chunkTimeout", "sourceTimeout", "workerMemory", "maxChunkSize"],
+  "Limits of requests:": [
+    ...(["maxConnections", "maxRequests", "maxPages", "maxResponseBytes", "maxQueuedChunks"] as const),
+    ...(["maxHeaderSize", "maxUrlLength", "requestTimeout", "stallTimeout"] as const),
+  ],
+  "Proxies, TLS and the end:": ["trustedProxies", "tlsCert", "tlsKey", "drainDelay", "drainTimeout"],
+  "Log, health and metrics:": [
+    ...(["logLevel", "accessLog", "requestIdHeader", "metrics", "adminPort", "adminHost"] as const),
+  ],
+};
 
 /** Environment variables of {@link OTHER_OPTIONS}; lists are separated by commas. */
 export const LIST_VARIABLES = Object.fromEntries(

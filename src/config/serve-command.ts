@@ -1,5 +1,13 @@
 import { Command, CommanderError, Option } from "commander";
-import { defaultTextOf, flagOf, OPTION_KEYS, type OptionKey, OTHER_OPTIONS, optionSpec } from "./options.js";
+import {
+  defaultTextOf,
+  flagOf,
+  OPTION_GROUPS,
+  OPTION_KEYS,
+  type OptionKey,
+  OTHER_OPTIONS,
+  optionSpec,
+} from "./options.js";
 import { configError } from "./value-schemas.js";
 
 /** Arguments of `serve` as text, unchecked. */
@@ -45,47 +53,50 @@ export function createServeCommand(): Command {
  * @param shown Options in the help. The others are taken, too, so that the arguments of a server can be used as they are.
  */
 export function addServeArguments(command: Command, shown: readonly OptionKey[] = OPTION_KEYS): Command {
-  command
-    .argument(
-      "[locations...]",
-      "[ID=]LOCATION of each dataset, or of a folder of them; the id is its file name if none is given",
-    )
-    .addOption(optionOf("config"))
-    .addOption(optionOf("concat"))
-    .addOption(optionOf("stack"));
-  for (const key of OPTION_KEYS) addOption(command, key, shown.includes(key));
-  const collect = (enabled: boolean) => (text: string, before: ServeArguments["plugins"] | undefined) => [
-    ...(before ?? []),
-    { text, enabled },
-  ];
-  return command
-    .addOption(optionOf("plugin").argParser(collect(true)))
-    .addOption(optionOf("noPlugin").argParser(collect(false)));
+  command.argument(
+    "[locations...]",
+    "[ID=]LOCATION of each dataset, or of a folder of them; the id is its file name if none is given",
+  );
+  for (const [heading, keys] of Object.entries(OPTION_GROUPS)) {
+    const options = keys.flatMap((key) =>
+      isSingle(key) ? optionsOf(key, shown.includes(key)) : optionOf(key),
+    );
+    for (const option of options) command.addOption(option.helpGroup(heading));
+  }
+  return command;
+}
+
+function isSingle(key: OptionKey | keyof typeof OTHER_OPTIONS): key is OptionKey {
+  return OPTION_KEYS.includes(key as OptionKey);
 }
 
 function optionOf(key: keyof typeof OTHER_OPTIONS): Option {
   const { flag, summary } = OTHER_OPTIONS[key];
-  return new Option(flag, summary);
+  const option = new Option(flag, summary);
+  if (key !== "plugin" && key !== "noPlugin") return option;
+  const enabled = key === "plugin";
+  return option.argParser((text: string, before: ServeArguments["plugins"] | undefined) => [
+    ...(before ?? []),
+    { text, enabled },
+  ]);
 }
 
-function addOption(command: Command, key: OptionKey, isShown: boolean): void {
+/** Makes the flags of an option: two for a switch, of which the help shows the one that changes the default. */
+function optionsOf(key: OptionKey, isShown: boolean): Option[] {
   const { placeholder, summary } = optionSpec(key);
   const flag = flagOf(key);
   const defaultText = defaultTextOf(key);
   if (placeholder !== null) {
     const said = defaultText === "" ? "" : ` (default: ${defaultText})`;
-    command.addOption(new Option(`${flag} <${placeholder}>`, summary + said).hideHelp(!isShown));
-    return;
+    return [new Option(`${flag} <${placeholder}>`, summary + said).hideHelp(!isShown)];
   }
-  // A flag for each state, so that it can override a file or variable. The help shows the one that changes the default.
+  // A flag for each state, so that it can override a file or variable.
   const isOn = defaultText === "true";
   const off = new Option(
     `--no-${flag.slice(2)}`,
     `Do not ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`,
   );
-  command
-    .addOption(new Option(flag, summary).hideHelp(isOn || !isShown))
-    .addOption(off.hideHelp(!isOn || !isShown));
+  return [new Option(flag, summary).hideHelp(isOn || !isShown), off.hideHelp(!isOn || !isShown)];
 }
 
 /** Reads the arguments of `serve` of a parsed command. */

@@ -1,3 +1,4 @@
+import { isatty } from "node:tty";
 import { type DestinationStream, type Logger, pino } from "pino";
 import { messageOf } from "../errors.js";
 
@@ -28,7 +29,7 @@ const EXIT_RETRY_MS = 10;
 /** One for all logs of the process. */
 let destination: DestinationStream | undefined;
 
-/** Creates a log that writes JSON lines to standard error. It never waits for the reader, except when the process exits. */
+/** Creates a log that writes lines to standard error: readable ones on a terminal, else JSON. It never waits for the reader, except when the process exits. */
 export function createLog(level: LogLevel): Log {
   destination ??= openDestination();
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination);
@@ -55,8 +56,14 @@ function openDestination(): DestinationStream {
   let retry: NodeJS.Timeout | undefined;
   let reported = 0;
 
+  const isTerminal = isatty(STANDARD_ERROR);
+  const isDumb = process.env.TERM === "dumb";
+  const hasColour = !process.env.NO_COLOR && !isDumb;
+  // A line that shows progress may be there.
+  const begin = isDumb ? "" : "\x1b[K";
+
   function write(line: string): void {
-    stream.write(line);
+    stream.write(isTerminal ? begin + readableLine(line, hasColour) : line);
     if (isScheduled) return;
     isScheduled = true;
     setImmediate(flush);
@@ -98,6 +105,44 @@ function openDestination(): DestinationStream {
     flushAll();
   });
   return { write };
+}
+
+/** Levels by their numbers, each with the parameter of its colour (ECMA-48). */
+const LEVELS: Readonly<Record<number, readonly [name: string, colour: number]>> = {
+  10: ["trace", 2],
+  20: ["debug", 2],
+  30: ["info", 32],
+  40: ["warn", 33],
+  50: ["error", 31],
+  60: ["fatal", 31],
+};
+
+/**
+ * Writes a JSON line of the log for people: `12:34:56 warn  dataset skipped  dataset=air reason="it does not exist"`. Control
+ * characters are escaped: a name could move the cursor.
+ */
+export function readableLine(line: string, hasColour: boolean): string {
+  const { level, time, msg = "", err, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  const [name, colour] = LEVELS[Number(level)] ?? [String(level), 0];
+  const painted = hasColour ? `\x1b[${colour}m${name.padEnd(5)}\x1b[0m` : name.padEnd(5);
+  const parts = Object.entries(fields).map(([key, value]) => {
+    const isPlain = typeof value === "string" && /^[^\s"]+$/.test(value);
+    return printable(`${key}=${isPlain ? value : JSON.stringify(value)}`);
+  });
+  const head = [new Date(String(time)).toTimeString().slice(0, 8), painted, printable(String(msg))].join(" ");
+  const { message = "", stack = message } = (err ?? {}) as {
+    readonly message?: string;
+    readonly stack?: string;
+  };
+  return `${[head, ...parts].join("  ")}\n${stack.replace(/.+\n?/g, (text) => `    ${printable(text.trimEnd())}\n`)}`;
+}
+
+/** Escapes characters that could move a terminal's cursor. */
+export function printable(text: string): string {
+  return text.replace(
+    /\p{Cc}/gu,
+    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
 }
 
 function droppedLine(dropped: number): string {

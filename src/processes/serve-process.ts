@@ -65,7 +65,9 @@ async function obey(call: ProcessCall): Promise<ProcessAnswer> {
       await open(call.config, call.process, call.processes);
       return NOTHING;
     case "listen":
-      return { url: (await opened().listen({ port: call.port })).url };
+      return {
+        listening: { ...(await opened().listen({ port: call.port })), published: opened().published },
+      };
     case "refresh":
       await opened().refresh();
       return NOTHING;

@@ -5,6 +5,7 @@ import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { type ErrorData, errorFromData, ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { MetricFamily, ProcessMetrics } from "../observe/metrics.js";
+import type { RunningServer } from "../server/server.js";
 
 /** Settings of a watchdog. */
 interface WatchdogSettings {
@@ -189,8 +190,8 @@ export function createServerProcess(options: ServerProcessOptions) {
     ended,
     /** Opens all datasets. @throws ZpublishError If that fails. */
     open: (config: Config, processes: number) => call({ name: "open", config, process: number, processes }),
-    /** Starts to accept connections. @returns The URL. @throws ZpublishError `invalid-config`. */
-    listen: async (port: number): Promise<string> => (await call({ name: "listen", port })).url as string,
+    /** Starts to accept connections. @throws ZpublishError `invalid-config`. */
+    listen: async (port: number) => (await call({ name: "listen", port })).listening as Listening,
     /** Opens the datasets of another configuration, to be used or discarded. @throws ZpublishError The problem with it. */
     prepare: (config: Config) => call({ name: "prepare", config }),
     /** Collects its metrics. @throws ZpublishError If it has ended. */
@@ -264,8 +265,11 @@ export type ProcessReply =
   | { readonly status: "done"; readonly answer: ProcessAnswer }
   | { readonly status: "failed"; readonly error: ErrorData };
 
+/** Where a process listens, and what it publishes. */
+export type Listening = Pick<RunningServer, "url" | "published">;
+
 /** The answer of `listen` and `metrics`; empty for other calls. */
 export interface ProcessAnswer {
-  readonly url?: string;
+  readonly listening?: Listening;
   readonly families?: readonly MetricFamily[];
 }

@@ -11,6 +11,7 @@ import type { RunningServer, ServerParts } from "../server/server.js";
 import {
   collectMetrics,
   createServerProcess,
+  type Listening,
   type ServerProcess,
   type ServerProcessOptions,
 } from "./server-process.js";
@@ -113,7 +114,7 @@ interface ClaimedPorts {
   /** Undefined if health and metrics have no port of their own. */
   readonly admin: number | undefined;
   /** Has a process listen on the main port. With port 0, another program may take the claimed one: then it claims another. */
-  listen(opened: ServerProcess): Promise<string>;
+  listen(opened: ServerProcess): Promise<Listening>;
   release(): void;
 }
 
@@ -127,9 +128,9 @@ async function claimPorts({ host, port, observe: { admin } }: Config): Promise<C
       for (let attempt = 1; ; attempt++) {
         claim ??= await claimPort(host, 0);
         try {
-          const url = await opened.listen(claim.port);
+          const listening = await opened.listen(claim.port);
           isFixed = true;
-          return url;
+          return listening;
         } catch (error) {
           if (isFixed || attempt === FREE_PORT_ATTEMPTS) throw error;
           claim.release();
@@ -216,8 +217,7 @@ export async function startProcesses(config: Config, parts: ProcessesParts): Pro
   // First, so that a port that is taken is reported before any dataset is opened.
   const supervisor = createSupervisor(config, await claimPorts(config), parts);
   try {
-    const url = await supervisor.start();
-    return { url, ...supervisor };
+    return { ...(await supervisor.start()), ...supervisor };
   } catch (error) {
     supervisor.kill();
     throw error;
@@ -261,10 +261,10 @@ function createSupervisor(first: Config, ports: ClaimedPorts, { log, progress, w
     }
   }
 
-  async function listen(opened: ServerProcess): Promise<string> {
-    const url = await ports.listen(opened);
+  async function listen(opened: ServerProcess): Promise<Listening> {
+    const listening = await ports.listen(opened);
     serving.add(opened);
-    return url;
+    return listening;
   }
 
   async function replace(number: number): Promise<ServerProcess> {
@@ -293,13 +293,13 @@ function createSupervisor(first: Config, ports: ClaimedPorts, { log, progress, w
     }
   }
 
-  async function start(): Promise<string> {
+  async function start(): Promise<Listening> {
     // Alone, so that a problem with datasets or the cache is logged and repaired once.
     const one = await open(1);
     const others = await Promise.all(
       Array.from({ length: config.processes - 1 }, (_, index) => open(index + 2)),
     );
-    const url = await listen(one);
+    const listening = await listen(one);
     void keep(one);
     await Promise.all(
       others.map(async (other) => {
@@ -308,7 +308,7 @@ function createSupervisor(first: Config, ports: ClaimedPorts, { log, progress, w
       }),
     );
     scheduler.every(config.refreshSeconds);
-    return url;
+    return listening;
   }
 
   async function reload(asked: Config): Promise<readonly OptionKey[]> {

@@ -1,12 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
 import { keepRestartOnlyOptions, type OptionKey } from "../config/options.js";
+import { datasetPathOf } from "../dataset/dataset.js";
 import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
 import type { MetricFamily } from "../observe/metrics.js";
+import { encodePath } from "../pages/page.js";
 import { type App, type AppParts, openApp, type ServerConfig } from "./open-app.js";
 import { createRuntime, type Runtime, type RuntimeParts, type SupervisorLink } from "./runtime.js";
 
@@ -21,6 +23,33 @@ export interface ServerParts {
 
 /** Milliseconds that closing waits for a reload that is not in use. */
 const UNUSED_TIMEOUT_MS = 5_000;
+
+/** The first datasets of a server, for those who start it. Plain data. */
+export interface PublishedDatasets {
+  /** Number of all datasets. */
+  readonly count: number;
+  readonly first: readonly {
+    readonly id: string;
+    /** Encoded path of its page below the server's URL, with a slash at its end. */
+    readonly path: string;
+    /** Encoded path of its first group with variables; empty for the root, and for datasets that are not open yet. */
+    readonly group: string;
+  }[];
+}
+
+/** Number of datasets in {@link PublishedDatasets}. */
+const MAX_PUBLISHED = 10;
+
+function publishedBy({ config, datasets }: App): PublishedDatasets {
+  const ids = datasets.ids();
+  const pathOf = datasetPathOf(config);
+  const first = ids.slice(0, MAX_PUBLISHED).map((id) => {
+    const groups = [...(datasets.opened(id)?.tree.groups.values() ?? [])];
+    const group = groups.find(({ variables }) => variables.size > 0)?.path ?? "/";
+    return { id, path: encodePath(pathOf(id)), group: encodePath(group.slice(1)) };
+  });
+  return { count: ids.length, first };
+}
 
 /** A server whose datasets are open. */
 export interface ServerHandle {
@@ -38,6 +67,7 @@ export interface ServerHandle {
   prepare(config: ServerConfig): Promise<PreparedReload>;
   /** Collects the metrics of this process. */
   metrics(): Promise<readonly MetricFamily[]>;
+  readonly published: PublishedDatasets;
   /**
    * Makes the server not ready, and answers as before for the configured delay. Then stops accepting connections, finishes
    * requests in flight within the configured time, and closes datasets, pool and cache. Trees that a program gave stay open.
@@ -169,6 +199,9 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
       return address;
     },
     metrics: runtime.metrics,
+    get published() {
+      return publishedBy(app as App);
+    },
     async refresh() {
       await app?.datasets.refresh();
     },
@@ -224,6 +257,8 @@ function preparedReload(
 /** A server that listens, as the command line uses it. */
 export interface RunningServer extends Pick<ServerHandle, "refresh" | "close"> {
   readonly url: string;
+  /** Its datasets when it began to listen. */
+  readonly published: PublishedDatasets;
   /**
    * Replaces the configuration as a whole or not at all. One reload at a time.
    * @returns Changed options that stay as they are until a restart.
@@ -239,6 +274,7 @@ export async function startServer(config: Config, parts: ServerParts): Promise<R
     const { url } = await server.listen();
     return {
       url,
+      published: server.published,
       refresh: server.refresh,
       async reload(next) {
         const prepared = await server.prepare(next);

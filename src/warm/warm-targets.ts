@@ -76,6 +76,12 @@ export function parseValueRange(text: string): ValueRange | undefined {
   return { by: "value", dim, low, high: rest === undefined ? low : last && normalise(last) };
 }
 
+/** Writes a range without its dimension, as an operator may have written it: `30:50`, `-24:`, `2013`. */
+export function textOfRange(range: DimensionRange): string {
+  const [begin, end] = range.by === "index" ? [range.begin, range.end] : [range.low, range.high];
+  return begin === end ? String(begin) : `${begin ?? ""}:${end ?? ""}`;
+}
+
 function normalise(text: string): string {
   return ISO_DATE.test(text) ? text.replace(" ", "T").replace(/Z$/i, "") : text;
 }
@@ -176,6 +182,7 @@ const EXPECTED_ITEM_BYTES = 16;
  * @returns No targets if the dataset has none of the variables.
  * @throws ZpublishError if a coordinate cannot be read
  * @param problem Takes a problem with a range, such as of a dimension without coordinate.
+ * @param onFound Called for each range that is looked up, with the dimension's extent if nothing lies in it.
  * @param datasetPath Paths of datasets in URLs.
  */
 export async function selectTargets(
@@ -183,11 +190,12 @@ export async function selectTargets(
   { variables, ranges }: WarmSelection,
   readAxis: ReadAxis,
   problem: (text: string) => void,
+  onFound: (range: DimensionRange, extent: string | undefined) => void,
   datasetPath: DatasetPath = severalDatasets,
 ): Promise<WarmTarget[]> {
   const path = datasetPath(snapshot.id);
   const wanted = wantedVariables(snapshot.tree, variables);
-  const findRuns = createFinder(snapshot, ranges, readAxis, problem);
+  const findRuns = createFinder(snapshot, ranges, readAxis, problem, onFound);
   const targets: WarmTarget[] = [];
   for (const variable of wanted) {
     const { dims, shape, name } = variable;
@@ -281,19 +289,29 @@ function createFinder(
   ranges: readonly DimensionRange[],
   readAxis: ReadAxis,
   problem: (text: string) => void,
+  onFound: (range: DimensionRange, extent: string | undefined) => void,
 ): FindRuns {
   const known = new Map<string, Promise<readonly Run[]>>();
 
   async function find(range: DimensionRange, group: Group, length: number): Promise<readonly Run[]> {
-    if (range.by === "index") return [runOfIndices(range, length)];
+    if (range.by === "index") {
+      const run = runOfIndices(range, length);
+      onFound(range, run.begin < run.end ? undefined : `dataset '${id}' has 0 to ${length - 1}`);
+      return [run];
+    }
     const coordinate = coordinateOf(tree, group, range.dim);
     const array = coordinate && arrays.get(coordinate.path);
-    const runs =
-      array === undefined || coordinate?.shape[0] !== length
-        ? "expected a coordinate of that name, received none; choose indices by --isel"
-        : runsOfValues(range, await readAxis(array));
-    if (typeof runs !== "string") return runs;
-    problem(`dataset '${id}', dimension '${range.dim}': ${runs}`);
+    if (array === undefined || coordinate?.shape[0] !== length)
+      return refuse(range, "expected a coordinate of that name, received none; choose indices by --isel");
+    const axis = await readAxis(array);
+    const runs = runsOfValues(range, axis);
+    if (typeof runs === "string") return refuse(range, runs);
+    onFound(range, runs.length > 0 ? undefined : `dataset '${id}' has ${extentOf(axis)}`);
+    return runs;
+  }
+
+  function refuse({ dim }: ValueRange, reason: string): readonly Run[] {
+    problem(`dataset '${id}', dimension '${dim}': ${reason}`);
     return [];
   }
 
@@ -305,6 +323,11 @@ function createFinder(
     known.set(key, found);
     return found;
   };
+}
+
+/** Writes the first and the last value of an axis. */
+function extentOf({ values }: AxisValues): string {
+  return values.length === 0 ? "none" : `${values[0]} to ${values.at(-1)}`;
 }
 
 function groupPathOf({ path, name }: Variable): string {

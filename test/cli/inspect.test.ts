@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import t from "tap";
 import { makeDemoData } from "../../scripts/demo/demo-data.js";
@@ -64,6 +67,25 @@ t.test("a location without a dataset is one clear line and exit code 1", async (
     t.equal(stdout, "", location);
     t.match(stderr, /^zpublish: [^\n]+\n$/, location);
     t.ok(stderr.includes(location), `${location} is named: ${stderr}`);
+  }
+});
+
+t.test("what a server answers for a remote location is named", async (t) => {
+  const server = createServer((request, response) => {
+    response.writeHead(request.url?.startsWith("/secret") ? 403 : 404).end("no");
+  }).listen(0, "127.0.0.1");
+  t.teardown(() => server.close());
+  await once(server, "listening");
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  for (const [path, reason] of [
+    ["x.zarr", ": the server answers 404 Not Found"],
+    ["x.nc", ": the server answers 404 Not Found"],
+    ["x.zarr/", ": the server answers 404 Not Found for .zgroup, .zarray, .zmetadata and zarr.json"],
+    ["secret.nc", "/ refuses it (it answers 403 Forbidden)"],
+  ] as const) {
+    const { code, stderr } = await runProgram(["inspect", `${origin}/${path}`]);
+    t.equal(code, 1);
+    t.ok(stderr.endsWith(`${origin}/${path}${reason}\n`), stderr);
   }
 });
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import t from "tap";
 import { makeDemoData } from "../../scripts/demo/demo-data.js";
 import { runProgram as runArguments } from "../../src/cli/program.js";
-import { flagOf, OPTION_KEYS } from "../../src/config/options.js";
+import { flagOf, OPTION_GROUPS, OPTION_KEYS, OTHER_OPTIONS } from "../../src/config/options.js";
 import { packageVersion } from "../../src/observe/versions.js";
 import { serveFolder, until } from "../support/folder-of-days.js";
 import { startS3Origin } from "../support/origins/s3-origin.js";
@@ -63,12 +63,66 @@ t.test("locations on the command line are served until a signal comes", async (t
   const { run, url, stop } = await startProgram(t, {
     args: ["--no-cache", air, `ocean=${climate}`, "--root-path", "prefix/"],
   });
-  t.match(run.stdout(), /^zpublish ready on \S+\n$/, "one line");
   t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/prefix$/);
+  t.equal(
+    run.stdout(),
+    `zpublish ready on ${url}
+
+air
+  page    ${url}/datasets/air/
+  Zarr    ${url}/datasets/air/zarr
+  Python  xr.open_zarr("${url}/datasets/air/zarr")
+
+ocean
+  page    ${url}/datasets/ocean/
+  Zarr    ${url}/datasets/ocean/zarr/profiles
+  Python  xr.open_zarr("${url}/datasets/ocean/zarr/profiles")
+`,
+  );
   t.strictSame(await (await fetch(`${url}/datasets`)).json(), ["air", "ocean"]);
   t.equal((await fetch(`${url}/datasets/air/zarr/.zmetadata`)).status, 200);
   t.equal((await fetch(`${url}/datasets/air/zarr/air/0.0.0`)).status, 200);
   await stop();
+});
+
+t.test("a location alone is served, and the first ten of more datasets are shown", async (t) => {
+  const directory = await makeDirectory(t);
+  const names = Array.from({ length: 12 }, (_, index) => `a b ${String(index).padStart(2, "0")}.nc`);
+  for (const name of names) await writeNetcdfPart(directory, name, { first: 0, count: 1 });
+  await writeFiles(directory, { "tokens.txt": "0123456789abcdef" });
+  for (const processes of ["1", "2"]) {
+    const options = ["--port", "0", "--no-cache", "--token-file", join(directory, "tokens.txt")];
+    const run = runScript(PROGRAM, [directory, ...options, "--processes", processes]);
+    await run.says("and 2 more: ");
+    const [, url = ""] = /ready on (\S+)/.exec(run.stdout()) ?? [];
+    const shown = [...run.stdout().matchAll(/^ {2}page {4}(\S+)$/gm)].map(([, page]) => page);
+    const pages = names.map((name) => `${url}/datasets/${name.replaceAll(" ", "%20")}/`);
+    t.strictSame(shown, pages.slice(0, 10));
+    const store = `"${pages[0]}zarr", storage_options={"headers": {"Authorization": "Bearer TOKEN"}}`;
+    t.ok(run.stdout().includes(`\n  Python  xr.open_zarr(${store})\n`), run.stdout());
+    run.child.kill("SIGTERM");
+    t.equal(await run.ended, 0);
+  }
+});
+
+t.test("a folder without datasets is a warning that names it", async (t) => {
+  const directory = await makeDirectory(t);
+  const { said, run, url, stop } = await startProgram(t, { args: ["--no-cache", directory] });
+  t.match(said("no datasets were found"), [{ level: 40, place: directory }]);
+  t.equal(run.stdout(), `zpublish ready on ${url}\n`);
+  await stop();
+});
+
+t.test("references that lead elsewhere refuse their dataset, which the log names", async (t) => {
+  const directory = await makeDirectory(t);
+  const refs = { ".zgroup": { zarr_format: 2 }, "v/0": ["s3://elsewhere/data/x.nc", 0, 1] };
+  await writeFiles(directory, { "refs.json": { version: 1, refs } });
+  const message = `refs.json: its references lead to "s3://elsewhere/data/", which the configuration does not allow: expected "references": {"allow": ["s3://elsewhere/data/"]}`;
+  for (const args of [["inspect"], ["serve", "--port", "0", ...QUIET]]) {
+    const { code, stdout, stderr } = await runProgram([...args, join(directory, "refs.json")]);
+    t.match({ code, stdout }, { code: 1, stdout: "" });
+    t.ok(stderr.endsWith(`${message}\n`), stderr);
+  }
 });
 
 t.test("variables and a file configure a server, too", async (t) => {
@@ -89,6 +143,12 @@ t.test("a dataset that cannot be opened is one line and exit code 1, or a warnin
   t.equal(code, 1);
   t.equal(stdout, "");
   t.match(stderr, /^zpublish: [^\n]*empty[^\n]*\n$/);
+  const others = await runProgram(["serve", "--port", "0", ...QUIET, "/none/x.nc", air, bad]);
+  t.match(
+    others.stderr,
+    /^zpublish: dataset 'x': [^\n]*\nzpublish: dataset 'empty': [^\n]*\n$/,
+    "each has a line",
+  );
   const { run, url, stop } = await startProgram(t, { args: ["--no-cache", air, bad, "--skip-invalid"] });
   t.match(run.stderr(), /"level":40[^\n]*empty/);
   t.strictSame(await (await fetch(`${url}/datasets`)).json(), ["air"]);
@@ -174,6 +234,16 @@ t.test("--version and --help answer on standard output", async (t) => {
   t.equal(serve.code, 0);
   for (const key of OPTION_KEYS) t.ok(serve.stdout.includes(flagOf(key).slice(2)), `help says ${key}`);
   t.notMatch(serve.stdout, "--no-skip-invalid");
+  const [heading = "", ...more] = Object.keys(OPTION_GROUPS);
+  const [, first = ""] = serve.stdout.split(/^Used most:$|^Datasets and pages:$/m);
+  t.match(heading, "Used most");
+  t.equal(first.match(/^ {2}--/gm)?.length, 10);
+  for (const group of more) t.match(serve.stdout, `\n\n${group}\n  --`);
+  t.strictSame(
+    Object.values(OPTION_GROUPS).flat().sort(),
+    [...OPTION_KEYS, ...Object.keys(OTHER_OPTIONS)].filter((key) => key !== "datasets").sort(),
+    "each option is in one group",
+  );
 });
 
 t.test("without a command the help goes to standard error, exit code 2", async (t) => {
@@ -185,6 +255,9 @@ t.test("without a command the help goes to standard error, exit code 2", async (
 
 const MISTAKES: readonly (readonly [readonly string[], string])[] = [
   [["publish"], "unknown command 'publish'"],
+  [["--prot", "1"], "unknown option '--prot' (Did you mean --port?)"],
+  [["a", "x/a.zarr"], "unknown command 'a'"],
+  [["x/a.zarr", "a"], 'command line (a): dataset id "a" is used already by command line (x/a.zarr)'],
   [["serve", "--prot", "1"], "unknown option '--prot' (Did you mean --port?)"],
   [["serve", "--port", "x", "a"], '--port: expected an integer from 0 to 65535, received "x"'],
   [["serve", "--port"], "option '--port <port>' argument missing"],
@@ -220,12 +293,18 @@ t.test("each mistake of a file and of the environment is a line of its own", asy
   const cwd = t.testdir({ "config.json": '{"port": -1, "hots": "x", "datasets": {"a": {"location": 1}}}' });
   const { code, stderr } = await runProgram(["serve", "--config", "config.json"], { cwd });
   t.equal(code, 2);
-  t.match(stderr, /^zpublish: config\.json: unknown key "hots"; expected one of host, port, [^\n]*\n$/);
+  t.equal(
+    stderr,
+    `zpublish: config.json: unknown key "hots"; did you mean host?
+zpublish: config.json: datasets.a.location: expected a location, received 1
+zpublish: config.json: port: expected an integer from 0 to 65535, received -1
+`,
+  );
   const ofVariable = await runProgram(["serve", "a"], { env: { ZPUBLISH_PORT: "no", ZPUBLISH_HOTS: "x" } });
   t.equal(ofVariable.code, 2);
   t.match(
     ofVariable.stderr,
-    /^zpublish: ZPUBLISH_HOTS: unknown variable; [^\n]*\nzpublish: ZPUBLISH_PORT: expected an integer from 0 to 65535, received "no"\n$/,
+    /^zpublish: ZPUBLISH_HOTS: unknown variable; did you mean ZPUBLISH_HOST\?\nzpublish: ZPUBLISH_PORT: expected an integer from 0 to 65535, received "no"\n$/,
   );
 });
 

@@ -49,6 +49,14 @@ const MISTAKES: readonly (readonly [readonly string[], string])[] = [
     ["--isel", "depth=0:5", "--variable", "t2"],
     "--variable: expected a variable or group of the datasets, received t2\nzpublish: --isel: expected a dimension of the datasets, received depth",
   ],
+  [
+    ["--sel", "time=1999:2000", "--sel", "lat=70", "--isel", "lon=9:"],
+    [
+      "--isel: expected a range that has indices of 'lon', received 9:; dataset 'air' has 0 to 5",
+      "--sel: expected a range that has values of 'time', received 1999:2000; dataset 'air' has 2012-02-20T00:00:00 to 2012-03-31T00:00:00",
+      "--sel: expected a range that has values of 'lat', received 70; dataset 'air' has 60 to 15",
+    ].join("\nzpublish: "),
+  ],
   [["--dataset", "x"], "--dataset: expected one of air, received x"],
   [["--no-cache", "--share", "0.5"], "--no-cache: expected a cache to warm, received none"],
 ];

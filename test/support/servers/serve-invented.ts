@@ -10,6 +10,7 @@ const keepAlive = setInterval(() => {}, 1_000);
 
 const server: RunningServer = {
   url: "http://invented",
+  published: { count: 0, first: [] },
   async refresh() {
     process.stderr.write("refreshed\n");
   },
