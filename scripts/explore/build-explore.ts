@@ -57,6 +57,9 @@ for (const [file, contents] of contentsOf) {
 if (sentBytes > MAX_BYTES)
   throw new Error(`expected the explorer in at most ${MAX_BYTES} bytes of brotli, received ${sentBytes}`);
 await writeFile(join(target, "assets.json"), `${JSON.stringify(assets, null, 2)}\n`);
+// For the next build. Packages have the versions of the lock file.
+const inputs = Object.keys(result.metafile.inputs).filter((path) => !path.includes("node_modules/"));
+await writeFile(join(root, "dist/explore-inputs.json"), JSON.stringify(inputs));
 
 function addAsset(path: string, contents: Uint8Array): void {
   const [name = "", extension = ""] = path.split(/\.(?=[^.]+$)/);

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
@@ -81,6 +82,23 @@ t.test("files, folders and commands that CONTRIBUTING names exist", async (t) =>
 t.test("the document of options has the table that the program has", async (t) => {
   const text = readFileSync(join(root, OPTION_DOCUMENT), "utf8");
   t.equal(withOptionTable(text), text, "npm run readme:options renews it");
+});
+
+t.test("the package has what its documents lead to, and the examples for operators", async (t) => {
+  const args = ["pack", "--dry-run", "--json", "--ignore-scripts"];
+  const { stdout, stderr } = spawnSync("npm", args, { cwd: root, encoding: "utf8" });
+  const [packed] = JSON.parse(stdout || "[]") as [{ readonly files: readonly { readonly path: string }[] }?];
+  const files = packed?.files.map(({ path }) => path) ?? [];
+  t.ok(files.includes("README.md"), stderr);
+  for (const example of ["zpublish.service", "nginx.conf", "haproxy.cfg"])
+    t.ok(files.includes(`scripts/deploy/${example}`), example);
+  for (const document of files.filter((file) => file.endsWith(".md")))
+    for (const [, target = ""] of readFileSync(join(root, document), "utf8").matchAll(/\]\(([^)\s#]+)/g)) {
+      if (/^https?:/.test(target)) continue;
+      const path = join(dirname(document), target);
+      const isThere = files.some((file) => file === path || file.startsWith(`${path.replace(/\/$/, "")}/`));
+      t.ok(isThere, `${document}: ${target}`);
+    }
 });
 
 const RUN_TESTS = fileURLToPath(new URL("../../scripts/run-tests.js", import.meta.url));
