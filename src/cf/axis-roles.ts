@@ -43,9 +43,18 @@ const TIME_UNITS = /^\s*[a-z]+\s+since\s/i;
 /** Dimension names that say what they are, for axes without attributes. */
 const NAMES: readonly (readonly [RegExp, AxisRole])[] = [
   [/^(?:t|time|times|date|valid_time|xtime)$/i, "T"],
-  [/^(?:z|lev|level|levels|plev|depth|deptht|height|altitude|pressure|isobaric\w*|bottom_top|s_rho)$/i, "Z"],
-  [/^(?:y|yc|lat|latitude|nav_lat|rlat|nj|south_north|eta_rho|northing|row|rows)$/i, "Y"],
-  [/^(?:x|xc|lon|long|longitude|nav_lon|rlon|ni|west_east|xi_rho|easting|col|cols|column|columns)$/i, "X"],
+  [
+    /^(?:z|lev|level|levels|plev|depth|deptht|height|altitude|pressure|isobaric\w*|bottom_top(?:_stag)?|s_rho|s_w)$/i,
+    "Z",
+  ],
+  [
+    /^(?:y|y[cghq]|n?lat|latitude|nav_lat|rlat|nj|south_north(?:_stag)?|eta_(?:rho|[uv]|psi)|northing|rows?)$/i,
+    "Y",
+  ],
+  [
+    /^(?:x|x[cghq]|n?lon|long|longitude|nav_lon|rlon|ni|west_east(?:_stag)?|xi_(?:rho|[uv]|psi)|easting|cols?|columns?)$/i,
+    "X",
+  ],
 ];
 
 /** Tells whether a coordinate holds latitudes, by its standard name or units (CF section 4.1). */
@@ -103,6 +112,18 @@ export function planeOf(
   if (z !== undefined) return { y: z, x: others.at(-1) ?? t ?? otherThan(z) };
   if (t !== undefined) return { y: otherThan(t), x: t };
   return { y: axes.at(-2)!, x: axes.at(-1)! };
+}
+
+/**
+ * Tells whether the values of a vertical axis of a picture increase downwards: by the attribute `positive` (CF section 4.3), for
+ * depths and pressures without it, and for rows of an image, which have no coordinate. Other values increase upwards.
+ * @param attrs Attributes of its coordinate; undefined if it has none.
+ */
+export function isDownward(attrs: JsonObject | undefined, units: unknown = attrs?.units): boolean {
+  if (attrs === undefined) return true;
+  const positive = String(attrs.positive).toLowerCase();
+  if (positive === "up" || positive === "down") return positive === "down";
+  return attrs.standard_name === "depth" || matches(units, PRESSURE_UNITS);
 }
 
 function matches(value: unknown, pattern: RegExp): boolean {

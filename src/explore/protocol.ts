@@ -1,4 +1,5 @@
 import type { AxisRole, Plane } from "../cf/axis-roles.js";
+import type { GridProjection } from "../cf/grid-mapping.js";
 import type { ColourBands } from "../cf/image-data.js";
 import type { Packing } from "../cf/packing.js";
 import type { ColourScaleName } from "../colour/colour-scales.js";
@@ -57,8 +58,8 @@ export interface AxisAnswer {
 /** Extent of the two-dimensional coordinates of a curvilinear grid. */
 export type GridExtent = Readonly<Record<"west" | "east" | "south" | "north", number>>;
 
-/** A variable, and an index per axis. Those of the axes that are shown say nothing. */
-interface Selection {
+/** A variable, and an index per axis. The indices of axes that are shown say nothing. */
+export interface Selection {
   readonly variable: string;
   readonly at: readonly number[];
 }
@@ -302,8 +303,12 @@ export interface VariableDescription {
   readonly axes: readonly AxisDescription[];
   /** Axes of the picture that is shown first; undefined unless `form` is `image`. */
   readonly plane: Plane | undefined;
-  /** Paths of the two-dimensional coordinates of a curvilinear grid, below the same group; undefined if there are none. */
+  /** Paths of the latitudes and longitudes of each cell of a curvilinear grid, which may change in time; undefined if there are none. */
   readonly curvilinear: { readonly latitude: string; readonly longitude: string } | undefined;
+  /** Projection of the coordinates of the plane; undefined if there is none, or if it is not known here. */
+  readonly projection: GridProjection | undefined;
+  /** Sentence that says why a grid with latitudes and longitudes is no map; undefined if it is one, or has none. */
+  readonly unplaced: string | undefined;
   /** Coarser versions, finest first; empty if there are none in the dataset, and no overviews. */
   readonly levels: readonly LevelDescription[];
   /** Axis of an image along which its colours lie; undefined if it has none. */

@@ -1,11 +1,12 @@
-import { axisRole, isLatitude, type Plane, planeOf } from "../cf/axis-roles.js";
+import { axisRole, isDownward, type Plane } from "../cf/axis-roles.js";
 import { flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
+import { type CfVariables, createPlacer, dimensionCoordinate } from "../cf/placement.js";
 import { PNG_ZLIB_LEVEL } from "../codec/compute/picture.js";
 import { encoderRevision } from "../codec/encoder-revision.js";
 import { COLOUR_REVISION, type ColourScaleName } from "../colour/colour-scales.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
-import { elementCount, type Group, type Variable } from "../model/data-tree.js";
+import { elementCount, type Variable } from "../model/data-tree.js";
 import { completeCodec, decodeProblem } from "../zarr/plan/codec-rules.js";
 import { createComputePlan } from "../zarr/plan/create-encoding-plan.js";
 import type { ComputeStep } from "../zarr/plan/encoding-plan.js";
@@ -49,7 +50,7 @@ export function choosePicture(
   const { dims, shape, dataType } = variable;
   if (!"biuf".includes(dataType.kind)) return { problem: `it holds no numbers but ${dataType.numpyName}` };
   const attributesOf = (dim: string) => coordinateArray(snapshot, variable, dim)?.variable.attrs;
-  const plane = planeOf(dims, attributesOf, shape);
+  const plane = placementOf(snapshot, variable)?.plane;
   if (dims.length === 0) return { problem: "it has no dimensions" };
   if (isIndexCoordinate(variable)) return { problem: "it is the coordinate of its own dimension" };
   if (shape.includes(0)) return { problem: "it has no values" };
@@ -178,35 +179,39 @@ interface PictureFlips {
   readonly isFlippedX: boolean;
 }
 
+/** Reads the direction of a coordinate of a picture: along its columns if `isAcross`, else along its rows. */
+type DirectionOf = (coordinate: ServedArray, isAcross: boolean) => Promise<-1 | 0 | 1>;
+
 /**
- * Finds the axes to flip: the vertical one if its coordinate ascends, the horizontal one if it descends. Axes with another role and
- * axes without a coordinate stay as they are stored, as the rows and columns of an image.
+ * Finds the axes to flip, so that a picture lies as in the explorer: values increase upwards, or downwards as {@link isDownward} says, and
+ * to the right. Latitudes and longitudes of each cell count before coordinates of rows and columns. An image and axes without a
+ * coordinate stay as they are stored.
  * @param array The variable in the dataset itself, which has the coordinates.
  */
 export async function pictureFlips(
   snapshot: DatasetSnapshot,
   { variable }: ServedArray,
   { plane }: Pick<PictureChoice, "plane">,
-  directionOf: (coordinate: ServedArray) => Promise<-1 | 0 | 1>,
+  directionOf: DirectionOf,
 ): Promise<PictureFlips> {
-  if (plane === undefined) return { isFlippedY: false, isFlippedX: false };
-  const [dimY, dimX] = [variable.dims[plane.y] as string, variable.dims[plane.x] as string];
-  const ofY = coordinateArray(snapshot, variable, dimY) ?? latitudesOf(snapshot, variable, [dimY, dimX]);
-  const ofX = coordinateArray(snapshot, variable, dimX);
-  const [y, x] = await Promise.all([
-    ofY && axisRole(dimY, ofY.variable.attrs) === "Y" ? directionOf(ofY) : 0,
-    ofX && axisRole(dimX, ofX.variable.attrs) === "X" ? directionOf(ofX) : 0,
-  ]);
-  return { isFlippedY: y > 0, isFlippedX: x < 0 };
+  const { isImage = false, grid } = placementOf(snapshot, variable) ?? {};
+  if (plane === undefined || isImage) return { isFlippedY: false, isFlippedX: false };
+  const coordinate = (axis: number) => coordinateArray(snapshot, variable, variable.dims[axis]!);
+  const ofY = grid ? snapshot.arrays.get(grid.latitude.path) : coordinate(plane.y);
+  const ofX = grid ? snapshot.arrays.get(grid.longitude.path) : coordinate(plane.x);
+  const [y, x] = await Promise.all([ofY && directionOf(ofY, false), ofX && directionOf(ofX, true)]);
+  const upwards = ofY && isDownward(ofY.variable.attrs) ? -1 : 1;
+  return { isFlippedY: y === upwards, isFlippedX: x === -1 };
 }
 
 /**
- * Reads the direction of a coordinate from its first and last values.
+ * Reads the direction of a coordinate from its first and last values; along the columns of a grid, from the first ones.
  * @throws ZpublishError `source-unreadable` if they cannot be read: a picture must not be upside down instead.
  */
 export async function readDirection(
   coordinate: ServedArray,
   previews: Pick<PreviewService, "values">,
+  isAcross = false,
 ): Promise<-1 | 0 | 1> {
   const { variable, document } = coordinate;
   const values = await previews.values(coordinate);
@@ -215,57 +220,46 @@ export async function readDirection(
     throw new ZpublishError("source-unreadable", problem);
   }
   const { missing, scale } = packingOf(variable.attrs, document.fill_value);
-  const numbers = [...values.first, ...values.last]
-    .map(Number)
+  const isRow = isAcross && variable.dims.length > 1;
+  const numbers = [
+    ...values.first.slice(0, isRow ? variable.shape.at(-1) : undefined),
+    ...(isRow ? [] : values.last),
+  ]
+    // Dates are texts here.
+    .map((text) => (Number.isNaN(Number(text)) ? Date.parse(text) : Number(text)))
     .filter((value) => Number.isFinite(value) && !missing.includes(value));
   const difference = ((numbers.at(-1) ?? 0) - (numbers[0] ?? 0)) * scale;
-  return Math.sign(difference) as -1 | 0 | 1;
+  // Neighbours on both sides of the date line.
+  return Math.sign(isRow ? difference - 360 * Math.round(difference / 360) : difference) as -1 | 0 | 1;
 }
 
-/**
- * Finds the coordinate of a dimension: the variable of that name and dimension in the variable's group, or in the nearest group above
- * it (CF section 2.7). Undefined if there is none.
- */
+/** Finds the coordinate of a dimension of a variable; undefined if there is none. */
 export function coordinateArray(
   snapshot: DatasetSnapshot,
   variable: Variable,
   dim: string,
 ): ServedArray | undefined {
-  const length = variable.shape[variable.dims.indexOf(dim)];
-  return findAbove(snapshot, variable, ({ variables }) => {
-    const found = variables.get(dim);
-    return found?.dims.length === 1 && found.dims[0] === dim && found.shape[0] === length ? found : undefined;
-  });
+  const found = dimensionCoordinate(variablesOf(snapshot), variable, dim);
+  return found && snapshot.arrays.get(found.path);
 }
 
-/** Finds the latitudes of a curvilinear grid: a coordinate over both dimensions of a plane (CF section 5.2). */
-function latitudesOf(
-  snapshot: DatasetSnapshot,
-  variable: Variable,
-  [dimY, dimX]: readonly [y: string, x: string],
-): ServedArray | undefined {
-  return findAbove(snapshot, variable, ({ coordinateNames, variables }) => {
-    for (const name of coordinateNames) {
-      const found = variables.get(name);
-      if (found === undefined || found.dims.length !== 2 || !isLatitude(found.attrs)) continue;
-      if (found.dims[0] === dimY && found.dims[1] === dimX) return found;
-    }
-    return undefined;
-  });
+function variablesOf({ arrays }: DatasetSnapshot): CfVariables<Variable> {
+  return {
+    get: (path) => arrays.get(path)?.variable,
+    values: () => Array.from(arrays.values(), ({ variable }) => variable).values(),
+  };
 }
 
-/** Looks for a variable in the group of another one, then in the groups above it. */
-function findAbove(
-  { tree, arrays }: DatasetSnapshot,
-  { path }: Variable,
-  findIn: (group: Group) => Variable | undefined,
-): ServedArray | undefined {
-  for (let end = path.lastIndexOf("/"); ; end = path.lastIndexOf("/", end - 1)) {
-    const group = tree.groups.get(`/${path.slice(0, Math.max(0, end))}`);
-    const found = group && findIn(group);
-    if (found !== undefined) return arrays.get(found.path);
-    if (end <= 0) return undefined;
+const placers = new WeakMap<DatasetSnapshot, ReturnType<typeof createPlacer<Variable>>>();
+
+/** Returns how a variable lies on the Earth; undefined if it has fewer than two axes. */
+function placementOf(snapshot: DatasetSnapshot, variable: Variable) {
+  let place = placers.get(snapshot);
+  if (place === undefined) {
+    place = createPlacer({ variables: variablesOf(snapshot), attrs: snapshot.tree.root.attrs });
+    placers.set(snapshot, place);
   }
+  return place(variable);
 }
 
 /** Stored chunks that are read for a picture, at most. */

@@ -71,9 +71,9 @@ async function servePicture(context: PluginContext, { params, query }: RouteRequ
   }
   const shown = plane === undefined ? [0] : [plane.y, plane.x];
   const place = placeAt(choice.position, array.variable, shown, indices);
-  const flips = await pictureFlips(snapshot, array, choice, (each) =>
-    keepPromise(context, snapshot, `direction ${each.plan.path}`, () =>
-      readDirection(each, context.previews),
+  const flips = await pictureFlips(snapshot, array, choice, (each, isAcross) =>
+    keepPromise(context, snapshot, `direction ${each.plan.path} ${isAcross}`, () =>
+      readDirection(each, context.previews, isAcross),
     ),
   );
   const picture = planOnce(context, snapshot, choice, style, () => planPicture(choice, style, flips));

@@ -382,6 +382,39 @@ t.test("curvilinear grids are drawn where their cells are", async (t) => {
   t.equal(frame.pixels[0], UNREAD, "outside of the grid");
 });
 
+t.test(
+  "a grid that moves is drawn where it is at the step that is shown, one that rests is read once",
+  async (t) => {
+    for (const speed of [0, 10]) {
+      const place = (at: (row: number, column: number) => number, drift: number) => ({
+        dtype: "<f4",
+        shape: [3, 4, 6],
+        chunks: [1, 2, 6],
+        dims: ["Time", "south_north", "west_east"],
+        values: range(72).map(
+          (index) => at(Math.floor(index / 6) % 4, index % 6) + drift * Math.floor(index / 24),
+        ),
+      });
+      const arrays = {
+        XLAT: { ...place((row) => 10 + row, 0), attrs: { units: "degree_north" } },
+        XLONG: { ...place((_, column) => 20 + column, speed), attrs: { units: "degree_east" } },
+        v: { ...PLAIN, shape: [3, 4, 6], chunks: [1, 4, 6], dims: ["Time", "south_north", "west_east"] },
+      };
+      const { client, store } = await open(t, { ...arrays, v: { ...arrays.v, values: range(72) } });
+      const axis = await client.ask({ kind: "axis", variable: "v", axis: 2 }, "axis");
+      t.match(axis.extent, { west: 19.5, east: 25.5 + 2 * speed, south: 9.5, north: 13.5 });
+      const probe = { kind: "probe" as const, axes: { x: 2, y: 1 }, y: 13.2, inCells: false };
+      for (const step of [0, 1, 2]) {
+        const selection = { variable: "v", at: [step, 0, 0] };
+        const value = await client.ask({ ...probe, selection, x: 20 + step * speed }, "value");
+        t.match(value, { cell: [step, 3, 0], value: 24 * step + 18 });
+      }
+      const read = store.requests.filter((path) => path.startsWith("XL"));
+      t.equal(new Set(read).size, read.length, "no chunk is read twice");
+    }
+  },
+);
+
 t.test("overviews are all that is read if they have a cell per pixel", async (t) => {
   const coarse = (size: number, value: number): ServedArray => ({
     ...PLAIN,

@@ -244,18 +244,28 @@ async function flipsOf(variables: Record<string, FakeVariable>, directions: Reco
 
 t.test("flips rows whose coordinate ascends, and columns whose coordinate descends", async (t) => {
   const both = { y: { dims: ["y"], shape: [4] }, x: { dims: ["x"], shape: [5] } };
-  const depth = { dims: ["y"], shape: [4], attrs: { axis: "Z" } };
+  const height = { dims: ["y"], shape: [4], attrs: { axis: "Z" } };
+  const depth = { ...height, attrs: { axis: "Z", positive: "down" } };
   const latitudes = { shape: [4, 5], attrs: { standard_name: "latitude" } };
-  const curvilinear = { nav_lat: { ...latitudes, dims: ["y", "x"], coordinate: true } };
+  const curvilinear = {
+    nav_lat: { ...latitudes, dims: ["y", "x"] },
+    nav_lon: { ...latitudes, dims: ["y", "x"], attrs: { units: "degrees_east" } },
+  };
+  const PIXELS = { dims: [], shape: [], attrs: { GeoTransform: "0.0 1.0 0.0 0.0 0.0 1.0" } };
   for (const [variables, directions, ...expected] of [
     [both, { y: 1, x: 1 }, true, false, "x y"],
     [both, { y: -1, x: -1 }, false, true, "x y"],
     [both, { y: 0, x: 0 }, false, false, "x y"],
     // Without a coordinate, and with one of another role.
     [{}, {}, false, false, ""],
-    [{ y: depth }, { y: 1 }, false, false, ""],
-    [curvilinear, { nav_lat: 1 }, true, false, "nav_lat"],
+    [{ y: height }, { y: 1 }, true, false, "y"],
+    [{ y: depth }, { y: 1 }, false, false, "y"],
+    [{ y: depth }, { y: -1 }, true, false, "y"],
+    [curvilinear, { nav_lat: 1, nav_lon: 1 }, true, false, "nav_lat nav_lon"],
+    [curvilinear, { nav_lat: -1, nav_lon: -1 }, false, true, "nav_lat nav_lon"],
     [{ nav_lat: { ...latitudes, dims: ["a", "x"] } }, { nav_lat: 1 }, false, false, ""],
+    // An image whose coordinates only count its pixels.
+    [{ ...both, spatial_ref: PIXELS }, { y: 1, x: 1 }, false, false, ""],
   ] as [Record<string, FakeVariable>, Record<string, -1 | 0 | 1>, boolean, boolean, string][])
     t.strictSame(await flipsOf({ v: FIELD, ...variables }, directions), expected);
 });
@@ -283,4 +293,5 @@ t.test("reads the direction from the first and last values", async (t) => {
   t.equal(await directionOf(["1", "2"], { scale_factor: -0.5 }), -1, "packed");
   t.equal(await directionOf(["-999", "2", "1", "-999"], { _FillValue: -999 }), -1);
   t.equal(await directionOf(["'a'", "'b'"]), 0, "texts");
+  t.equal(await directionOf(["2000-01-02T00:00:00", "2000-01-01T00:00:00"]), -1, "dates");
 });

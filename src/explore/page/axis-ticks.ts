@@ -1,8 +1,6 @@
 import { ticks } from "d3-array";
 import { format } from "d3-format";
-import { PRESSURE_UNITS } from "../../cf/axis-roles.js";
 import { CALENDARS, type Calendar, isoText } from "../../cf/cf-time.js";
-import type { JsonObject } from "../../json/json-value.js";
 import { type Axis, edgesOf, stepNearest } from "../axis.js";
 import type { AxisDescription, AxisValues, Position } from "../protocol.js";
 
@@ -51,13 +49,6 @@ export function stepOf(values: AxisValues, axis: AxisDescription, position: Posi
   if (typeof value !== "number") return undefined;
   if (values.numbers !== undefined) return stepNearest(values, value);
   return Number.isInteger(value) && value >= 0 && value < axis.length ? value : undefined;
-}
-
-/** Tells whether values of an axis increase downwards: by the attribute `positive` (CF section 4.3); pressures do without it. */
-export function isDownward(attrs: JsonObject | undefined, units: string | undefined): boolean {
-  const positive = String(attrs?.positive).toLowerCase();
-  if (positive === "up" || positive === "down") return positive === "down";
-  return units !== undefined && PRESSURE_UNITS.test(units);
 }
 
 const ISO = /^(-?\d+)-(\d\d)-(\d\d)(?:T(\d\d):(\d\d):(\d\d(?:\.\d+)?))?$/;

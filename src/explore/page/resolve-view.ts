@@ -1,5 +1,5 @@
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
-import { isLatitude, isLongitude } from "../../cf/axis-roles.js";
+import { isDownward, isLatitude, isLongitude } from "../../cf/axis-roles.js";
 import type { ColourBands } from "../../cf/image-data.js";
 import type { JsonObject } from "../../json/json-value.js";
 import { elementCount } from "../../model/data-tree.js";
@@ -16,7 +16,7 @@ import {
   type VariableDescription,
   type View,
 } from "../protocol.js";
-import { isDownward, stepOf, stepText } from "./axis-ticks.js";
+import { stepOf, stepText } from "./axis-ticks.js";
 import type { MapPlane } from "./map/plane-box.js";
 import type { WorkerClient } from "./worker-client.js";
 
@@ -95,7 +95,7 @@ export function resolveView(
   if (!known.every((each) => each !== undefined)) return undefined;
   const values = known.map((each) => each.values);
   const places = known.map((each) => each.places);
-  const problems: string[] = [];
+  const problems = variable.unplaced === undefined ? [] : [variable.unplaced];
   if (view.variable !== undefined && view.variable !== variable.path) {
     problems.push(`“${view.variable}” is not in this dataset; showing “${variable.path}”.`);
   }
@@ -144,9 +144,9 @@ export function mapPlaneOf(
     const axis = variable.axes[index]!;
     const places = asImage ? cellAxis(axis.length) : resolved.places[index]!;
     const hasNumbers = places.centres !== undefined;
-    const attrs = axis.coordinate === undefined ? undefined : attrsOf(axis.coordinate);
+    const attrs = hasNumbers && axis.coordinate !== undefined ? attrsOf(axis.coordinate) : undefined;
     const { units } = resolved.values[index]!;
-    const isReversed = index === axes.y && (!hasNumbers || isDownward(attrs, units));
+    const isReversed = index === axes.y && isDownward(attrs, units);
     const [low, high] = dataExtent(places);
     const cell = (high - low) / Math.max(1, axis.length);
     return { axis, hasNumbers, units, plane: { low, high, cell, wraps: places.isClosed, isReversed } };

@@ -33,6 +33,9 @@ export interface ChunkValues {
   readonly byteLength: number;
 }
 
+/** Longest array that is read as a whole: a longer axis counts cells, and a larger curvilinear grid is no map. */
+export const MAX_WHOLE_VALUES = 2 ** 22;
+
 /** Reads the chunks of one array. */
 export interface ArrayReader {
   readonly document: ReadableDocument;

@@ -1,14 +1,16 @@
-import { axisRole, isLatitude, isLongitude, planeOf } from "../../cf/axis-roles.js";
+import { axisRole, isLatitude, isLongitude } from "../../cf/axis-roles.js";
 import { colourBandsOf, levelPathsOf } from "../../cf/image-data.js";
 import { isCategorical } from "../../cf/packing.js";
+import { createPlacer, dimensionCoordinate, type Placement } from "../../cf/placement.js";
 import type { JsonObject } from "../../json/json-value.js";
+import { elementCount } from "../../model/data-tree.js";
 import type {
   AxisDescription,
   DatasetDescription,
   LevelDescription,
   VariableDescription,
 } from "../protocol.js";
-import { isDrawable, type MetadataArray, parseMetadata } from "./array-reader.js";
+import { isDrawable, MAX_WHOLE_VALUES, type MetadataArray, parseMetadata } from "./array-reader.js";
 
 /** A dataset, and how its arrays are read. */
 export interface OpenedDataset {
@@ -19,6 +21,7 @@ export interface OpenedDataset {
 }
 
 type Arrays = ReadonlyMap<string, MetadataArray>;
+type Placer = (array: MetadataArray, shape: readonly number[]) => Placement<MetadataArray> | undefined;
 
 const TITLES = ["long_name", "title", "description", "standard_name"];
 
@@ -35,6 +38,7 @@ export function describeDataset(zmetadata: string, overviews?: string, group = "
   const byPath = new Map(arrays.map((array) => [array.path, array]));
   const coarseByPath = new Map(coarse.map((array) => [array.path, array]));
   const coordinates = coordinatePaths(byPath);
+  const place = createPlacer({ variables: byPath, attrs: groupAttrs("") });
   const within = new Map(arrays.map(({ path }) => [path, levelPathsOf(path, groupAttrs)]));
   const levelsOf = (array: MetadataArray) => {
     const found = levelsInDataset(array, within.get(array.path)!, byPath);
@@ -43,7 +47,7 @@ export function describeDataset(zmetadata: string, overviews?: string, group = "
   const isHidden = hiddenPaths(within);
   const variables = arrays
     .filter(({ path }) => !isHidden(path))
-    .map((array) => describe(array, byPath, coordinates, levelsOf(array)));
+    .map((array) => describe(array, byPath, place, coordinates, levelsOf(array)));
   return {
     description: { attrs: groupAttrs(""), variables },
     arrays: byPath,
@@ -66,19 +70,20 @@ function hiddenPaths(within: ReadonlyMap<string, readonly string[]>): (path: str
 
 function describe(
   array: MetadataArray,
-  byPath: ReadonlyMap<string, MetadataArray>,
+  byPath: Arrays,
+  place: Placer,
   coordinates: ReadonlySet<string>,
   levels: readonly LevelDescription[],
 ): VariableDescription {
   const { path, name, dims, shape, chunkShape, dataType, attrs, packing, readable } = array;
-  const attributesOf = (dim: string) => coordinateOf(array, dim, byPath)?.attrs;
   const problem = typeof readable === "string" ? readable : undefined;
   const isShown = isDrawable(dataType) && problem === undefined && !shape.includes(0);
   // A single place has no map: what is there is a series.
   const long = shape.filter((length) => length > 1).length;
   const bands = isShown ? colourBandsOf(array) : undefined;
   const cells = bands === undefined ? shape : shape.with(bands.axis, 1);
-  const plane = isShown && long > 1 ? planeOf(dims, attributesOf, cells) : undefined;
+  const placement = isShown && long > 1 ? place(array, cells) : undefined;
+  const plane = placement?.plane;
   const isPlot = isShown && (long === 1 || dims.length === 1);
   return {
     path,
@@ -94,61 +99,53 @@ function describe(
     isCoordinate: coordinates.has(path),
     isCategorical: isCategorical(attrs) || dataType.kind === "b",
     form: plane !== undefined ? "image" : isPlot ? "plot" : "text",
-    axes: dims.map((dim, axis) => describeAxis(array, dim, shape[axis]!, byPath)),
+    axes: dims.map((_, axis) => describeAxis(array, axis, byPath, placement)),
     plane,
-    curvilinear: plane && curvilinearOf(array, dims[plane.y]!, dims[plane.x]!, byPath),
+    projection: placement?.projection,
+    ...describeGrid(placement?.grid),
     levels,
     bands,
     problem,
   };
 }
 
-function describeAxis(array: MetadataArray, dim: string, length: number, byPath: Arrays): AxisDescription {
-  const coordinate = coordinateOf(array, dim, byPath);
+function describeAxis(
+  array: MetadataArray,
+  axis: number,
+  byPath: Arrays,
+  placement: Placement<MetadataArray> | undefined,
+): AxisDescription {
+  const [dim, length] = [array.dims[axis]!, array.shape[axis]!];
+  const coordinate = dimensionCoordinate(byPath, array, dim);
   const attrs = coordinate?.attrs;
-  const isReadable = typeof coordinate?.readable === "object" && coordinate.shape[0] === length;
+  const { plane, isDegrees = false, isImage = false } = placement ?? {};
+  const [isX, isY] = [axis === plane?.x, axis === plane?.y];
+  const isReadable = typeof coordinate?.readable === "object" && !(isImage && (isX || isY));
   return {
     dim,
     length,
     role: axisRole(dim, attrs),
     coordinate: isReadable ? coordinate.path : undefined,
-    isLatitude: attrs !== undefined && isLatitude(attrs),
-    isLongitude: attrs !== undefined && isLongitude(attrs),
+    isLatitude: attrs !== undefined && (isLatitude(attrs) || (isDegrees && isY)),
+    isLongitude: attrs !== undefined && (isLongitude(attrs) || (isDegrees && isX)),
   };
 }
 
-/** Finds the coordinate of a dimension in the array's group, else in the groups above it, as xarray's DataTree inherits them. */
-function coordinateOf(array: MetadataArray, dim: string, byPath: Arrays): MetadataArray | undefined {
-  for (let group = array.group; ; group = group.replace(/[^/]*\/$/, "")) {
-    const found = byPath.get(group + dim);
-    if (found?.dims.length === 1 && found.dims[0] === dim) return found;
-    if (group === "") return undefined;
-  }
-}
-
-/** Finds latitudes and longitudes with the dimensions of the plane (CF section 5.2). */
-function curvilinearOf(
-  array: MetadataArray,
-  y: string,
-  x: string,
-  byPath: Arrays,
-): VariableDescription["curvilinear"] {
-  const isFound = (dim: string) => {
-    const attrs = coordinateOf(array, dim, byPath)?.attrs;
-    return attrs !== undefined && (isLatitude(attrs) || isLongitude(attrs));
-  };
-  if (isFound(y) && isFound(x)) return undefined;
-  const grids = [...byPath.values()].filter(
-    ({ group, dims, readable }) =>
-      group === array.group &&
-      dims.length === 2 &&
-      dims[0] === y &&
-      dims[1] === x &&
-      typeof readable === "object",
-  );
-  const latitude = grids.find(({ attrs }) => isLatitude(attrs));
-  const longitude = grids.find(({ attrs }) => isLongitude(attrs));
-  return latitude && longitude && { latitude: latitude.path, longitude: longitude.path };
+/** Describes the coordinates of a curvilinear grid that can be read and are few enough. */
+function describeGrid(
+  grid: Placement<MetadataArray>["grid"],
+): Pick<VariableDescription, "curvilinear" | "unplaced"> {
+  if (grid === undefined) return { curvilinear: undefined, unplaced: undefined };
+  const { latitude, longitude } = grid;
+  const cells = elementCount(latitude.shape.slice(-2));
+  const unreadable = [latitude, longitude].find(({ readable }) => typeof readable === "string");
+  if (unreadable === undefined && cells <= MAX_WHOLE_VALUES)
+    return { curvilinear: { latitude: latitude.path, longitude: longitude.path }, unplaced: undefined };
+  const reason =
+    unreadable === undefined
+      ? `its ${cells.toLocaleString("en")} cells are too many to be placed`
+      : `${unreadable.path} cannot be read in a browser`;
+  return { curvilinear: undefined, unplaced: `Rows and columns are shown and no map: ${reason}.` };
 }
 
 /** Describes the arrays that a dataset names as coarser versions of one of its own. */

@@ -8,13 +8,14 @@ import {
   type GridExtent,
   INDEX_AXIS,
   type PictureAxes,
+  type Selection,
+  type ShowRequest,
   type TextAnswer,
   type TextRequest,
   type VariableDescription,
-  type Viewport,
 } from "../protocol.js";
 import { valueText } from "../value-text.js";
-import { finestOf } from "./array-reader.js";
+import { finestOf, MAX_WHOLE_VALUES } from "./array-reader.js";
 import { PRIORITY, ReadFailure } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
@@ -28,9 +29,6 @@ import {
 } from "./picture/curvilinear.js";
 import type { ReadableDocument } from "./readable-document.js";
 
-/** Longest array that is read as a whole: a longer axis counts cells. */
-const MAX_WHOLE_VALUES = 2 ** 22;
-
 interface WholeArray {
   /** Unpacked, NaN for missing ones; undefined if it holds texts. */
   readonly numbers: Float64Array<ArrayBuffer> | undefined;
@@ -40,22 +38,28 @@ interface WholeArray {
 }
 
 /**
- * Reads a whole coordinate. It has no missing values (CF section 2.5.1) but those of its attributes: the array's fill value is one of
- * its numbers, such as the longitude 0, and is that of absent chunks.
+ * Reads a whole coordinate, or one step of it. It has no missing values (CF section 2.5.1) but those of its attributes: the array's
+ * fill value is one of its numbers, such as the longitude 0, and is that of absent chunks.
+ * @param step Indices along the first axes, of which only these are read.
  * @throws ReadFailure
  */
-export async function readWhole(session: DatasetSession, variable: VariableDescription): Promise<WholeArray> {
+export async function readWhole(
+  session: DatasetSession,
+  variable: VariableDescription,
+  step: readonly number[] = [],
+): Promise<WholeArray> {
   const { path, shape, chunkShape, dataType } = variable;
   const source = finestOf(variable);
-  const count = elementCount(shape);
+  const count = elementCount(shape.slice(step.length));
   if (count > MAX_WHOLE_VALUES)
     throw new ReadFailure(`"${path}" has ${count} values, more than are read at once (${MAX_WHOLE_VALUES}).`);
-  const grid = shape.map((length, axis) => Math.ceil(length / chunkShape[axis]!));
+  const grid = shape.map((length, axis) => Math.ceil(length / chunkShape[axis]!)).slice(step.length);
+  const outer = step.map((index, axis) => Math.floor(index / chunkShape[axis]!));
   const chunks = await Promise.all(
-    Array.from(indicesOf(grid), async (coords) => ({
-      coords,
-      chunk: await session.queue.read(session.job(source, coords), PRIORITY.coordinate),
-    })),
+    Array.from(indicesOf(grid), async (inner) => {
+      const coords = [...outer, ...inner];
+      return { coords, chunk: await session.queue.read(session.job(source, coords), PRIORITY.coordinate) };
+    }),
   );
   const isText = "SUO".includes(dataType.kind);
   const hasExact = dataType.itemSize === 8 && "iuMm".includes(dataType.kind);
@@ -66,7 +70,7 @@ export async function readWhole(session: DatasetSession, variable: VariableDescr
     texts: isText ? new Array<string>(count).fill("") : undefined,
     exact: hasExact ? new Array<bigint | undefined>(count) : undefined,
   };
-  for (const { coords, chunk } of chunks) copyChunk(whole, chunk, coords, document, packing);
+  for (const { coords, chunk } of chunks) copyChunk(whole, chunk, coords, step, document, packing);
   return whole;
 }
 
@@ -74,19 +78,23 @@ function copyChunk(
   { numbers, texts, exact }: WholeArray,
   chunk: Chunk,
   coords: readonly number[],
+  step: readonly number[],
   { shape, chunkShape, strides, fill, fillText }: ReadableDocument,
   packing: Packing,
 ): void {
   const begins = coords.map((index, axis) => index * chunkShape[axis]!);
-  const lengths = chunkShape.map((length, axis) => Math.min(length, shape[axis]! - begins[axis]!));
+  const lengths = chunkShape.map((length, axis) =>
+    axis < step.length ? 1 : Math.min(length, shape[axis]! - begins[axis]!),
+  );
   const last = shape.length - 1;
   const [rowLength, rowStride] = last === -1 ? [1, 1] : [lengths[last]!, strides[last]!];
   for (const row of indicesOf(lengths.slice(0, Math.max(0, last)))) {
     let to = 0;
     let from = 0;
     shape.forEach((length, axis) => {
-      const within = axis === last ? 0 : row[axis]!;
-      to = to * length + begins[axis]! + within;
+      const isStep = axis < step.length;
+      const within = isStep ? step[axis]! - begins[axis]! : axis === last ? 0 : row[axis]!;
+      if (!isStep) to = to * length + begins[axis]! + within;
       from += within * strides[axis]!;
     });
     for (let index = 0; index < rowLength; index++, to++, from += rowStride) {
@@ -119,27 +127,27 @@ export type FoundCell = Readonly<Record<"row" | "column" | "x" | "y", number>>;
 export class CurvilinearReader {
   readonly #session: DatasetSession;
   readonly #grids = new Map<string, Promise<GridOnMap>>();
+  /** Whether a grid stays where it is, by the path of its latitudes. */
+  readonly #fixed = new Map<string, Promise<boolean>>();
   /** Cells of the last viewport: while playing, it stays. */
-  #last: { readonly key: string; readonly found: CellsUnderPixels } | undefined;
+  #last: { readonly key: string; readonly corners: GridCorners; readonly cells: Int32Array } | undefined;
 
   constructor(session: DatasetSession) {
     this.#session = session;
   }
 
   /** Returns the cells under the pixels of a viewport. @throws ReadFailure */
-  async cells(variable: VariableDescription, { box, width, height }: Viewport): Promise<CellsUnderPixels> {
-    const { corners } = await this.#grid(variable);
-    const key = JSON.stringify([variable.curvilinear, box, width, height]);
-    if (this.#last?.key !== key) {
-      const cells = cellsUnderPixels(corners, { ...box, width, height });
-      this.#last = { key, found: { cells, columns: corners.columns } };
-    }
-    return this.#last.found;
+  async cells({ selection, viewport: { box, width, height } }: ShowRequest): Promise<CellsUnderPixels> {
+    const { corners } = await this.#grid(selection);
+    const key = JSON.stringify([box, width, height]);
+    if (this.#last?.key !== key || this.#last.corners !== corners)
+      this.#last = { key, corners, cells: cellsUnderPixels(corners, { ...box, width, height }) };
+    return { cells: this.#last.cells, columns: corners.columns };
   }
 
   /** Returns the row and column of the cell at a place, and its centre; undefined if there is none. @throws ReadFailure */
-  async cellAt(variable: VariableDescription, x: number, y: number): Promise<FoundCell | undefined> {
-    const { corners, centres } = await this.#grid(variable);
+  async cellAt(selection: Selection, x: number, y: number): Promise<FoundCell | undefined> {
+    const { corners, centres } = await this.#grid(selection);
     const cell = cellAt(corners, x, y);
     if (cell === -1) return undefined;
     const row = Math.floor(cell / centres.columns);
@@ -147,12 +155,23 @@ export class CurvilinearReader {
     return { row, column, x: centres.longitudes[cell]!, y: centres.latitudes[cell]! };
   }
 
-  /** Returns the extent of a variable's cells. @throws ReadFailure */
+  /** Returns the extent of a variable's cells, of all steps that are looked at if they move. @throws ReadFailure */
   async extent(variable: VariableDescription): Promise<GridExtent> {
-    const { corners } = await this.#grid(variable);
-    const [south, north] = extentOf(corners.y, (latitude) => latitude);
+    const steps = this.#isFixed(variable).then((isFixed) => (isFixed ? [0] : SHARES));
+    const shape = variable.shape;
+    const grids = await Promise.all(
+      (await steps).map((share) =>
+        this.#grid({ variable: variable.path, at: shape.map((length) => Math.floor((length - 1) * share)) }),
+      ),
+    );
+    const extentOf = (key: "x" | "y", convert: (value: number) => number) =>
+      rangeOf(
+        grids.map(({ corners }) => corners[key]),
+        convert,
+      );
+    const [south, north] = extentOf("y", (latitude) => latitude);
     const [about0, about180] = [0, 180].map((middle) =>
-      extentOf(corners.x, (longitude) => longitude - 360 * Math.floor((longitude - middle + 180) / 360)),
+      extentOf("x", (longitude) => longitude - 360 * Math.floor((longitude - middle + 180) / 360)),
     ) as [readonly [number, number], readonly [number, number]];
     const [west, east] = about180[1] - about180[0] < about0[1] - about0[0] ? about180 : about0;
     return east - west > MAX_REGION_DEGREES
@@ -160,34 +179,74 @@ export class CurvilinearReader {
       : { west, east, south, north };
   }
 
-  #grid({ curvilinear }: VariableDescription): Promise<GridOnMap> {
-    const { latitude, longitude } = curvilinear!;
-    return kept(this.#grids, `${latitude} ${longitude}`, () => this.#read(latitude, longitude));
+  /** Reads the grid of a step; one that does not move once. */
+  async #grid({ variable: path, at }: Selection): Promise<GridOnMap> {
+    const variable = this.#session.variable(path);
+    const { latitude, longitude } = variable.curvilinear!;
+    const steps = this.#stepsOf(variable);
+    const isFixed = steps.length === 0 || (await this.#isFixed(variable));
+    const step = steps.map(({ place }) => (isFixed || place === -1 ? 0 : (at[place] ?? 0)));
+    for (const key of this.#grids.keys()) if (this.#grids.size > MAX_GRIDS) this.#grids.delete(key);
+    return kept(this.#grids, `${latitude} ${longitude} ${step}`, () => this.#read(latitude, longitude, step));
   }
 
-  async #read(latitudePath: string, longitudePath: string): Promise<GridOnMap> {
-    const [latitude, longitude] = [latitudePath, longitudePath].map((path) => this.#session.variable(path));
-    const [rows, columns] = latitude!.shape as [number, number];
-    if (rows * columns > MAX_WHOLE_VALUES)
-      throw new ReadFailure(
-        "This grid is too large to be placed on a map: choose “rows and columns, no map” to see its cells.",
+  /** Returns the axes that coordinates have besides rows and columns, and their places among the variable's. */
+  #stepsOf({ curvilinear, dims }: VariableDescription) {
+    const latitude = this.#session.variable(curvilinear!.latitude);
+    return latitude.dims
+      .slice(0, -2)
+      .map((dim, axis) => ({ length: latitude.shape[axis]!, place: dims.indexOf(dim) }));
+  }
+
+  /** Compares the places of the first, the middle and the last step. */
+  #isFixed(variable: VariableDescription): Promise<boolean> {
+    const { latitude, longitude } = variable.curvilinear!;
+    const lengths = this.#stepsOf(variable).map(({ length }) => length);
+    if (lengths.every((length) => length === 1)) return Promise.resolve(true);
+    const isSame = async (path: string) => {
+      const [first, ...others] = await Promise.all(
+        SHARES.map(async (share) => {
+          const step = lengths.map((length) => Math.floor((length - 1) * share));
+          return (await readWhole(this.#session, this.#session.variable(path), step)).numbers!;
+        }),
       );
+      return others.every((other) => other.every((value, index) => Object.is(value, first![index])));
+    };
+    return kept(this.#fixed, latitude, async () =>
+      (await Promise.all([latitude, longitude].map(isSame))).every(Boolean),
+    );
+  }
+
+  async #read(latitudePath: string, longitudePath: string, step: readonly number[]): Promise<GridOnMap> {
+    const [latitude, longitude] = [latitudePath, longitudePath].map((path) => this.#session.variable(path));
+    const [rows, columns] = latitude!.shape.slice(-2) as [number, number];
     const [y, x] = await Promise.all([
-      readWhole(this.#session, latitude!),
-      readWhole(this.#session, longitude!),
+      readWhole(this.#session, latitude!, step),
+      readWhole(this.#session, longitude!, step),
     ]);
     const centres = { latitudes: y.numbers!, longitudes: x.numbers!, rows, columns };
     return { centres, corners: cornersOf(centres) };
   }
 }
 
-function extentOf(values: Float64Array, convert: (value: number) => number): readonly [number, number] {
+/** Grids that are kept: one that moves has as many as there are steps. */
+const MAX_GRIDS = 6;
+
+/** Steps of a coordinate that are looked at, as parts of its length. */
+const SHARES = [0, 0.5, 1];
+
+function rangeOf(
+  arrays: readonly Float64Array[],
+  convert: (value: number) => number,
+): readonly [number, number] {
   let [least, greatest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for (const value of values) {
-    if (Number.isNaN(value)) continue;
-    const converted = convert(value);
-    least = Math.min(least, converted);
-    greatest = Math.max(greatest, converted);
+  for (const values of arrays) {
+    for (const value of values) {
+      if (Number.isNaN(value)) continue;
+      const converted = convert(value);
+      least = Math.min(least, converted);
+      greatest = Math.max(greatest, converted);
+    }
   }
   return [least, greatest];
 }

@@ -127,7 +127,7 @@ export async function probeCell(
   const variable = session.variable(selection.variable);
   const { shape, packing } = variable;
   const found = isOnGrid(variable, request.axes, inCells)
-    ? await axes.curvilinear.cellAt(variable, x, y)
+    ? await axes.curvilinear.cellAt(selection, x, y)
     : await cellOnGrid(axes, variable, request);
   if (found === undefined) return { kind: "value", cell: undefined, x, y, value: undefined, text: "" };
   const cell = shape.map((_, axis) =>

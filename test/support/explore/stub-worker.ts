@@ -85,6 +85,8 @@ export function describeVariable(path: string, part: Partial<VariableDescription
     ],
     plane: { y: 1, x: 2 },
     curvilinear: undefined,
+    projection: undefined,
+    unplaced: undefined,
     levels: [],
     bands: undefined,
     problem: undefined,

@@ -1,10 +1,11 @@
 import { extent } from "d3-array";
+import { isDownward } from "../../../cf/axis-roles.js";
 import { CALENDARS, type Calendar, cfTimeFormatter } from "../../../cf/cf-time.js";
 import type { JsonObject } from "../../../json/json-value.js";
 import { orderOf } from "../../axis.js";
 import type { AxisDescription, AxisValues, VariableDescription } from "../../protocol.js";
 import { MISSING_TEXT, unpackedText } from "../../value-text.js";
-import { count, daysOfIso, degreesText, isDownward, stepText } from "../axis-ticks.js";
+import { count, daysOfIso, degreesText, stepText } from "../axis-ticks.js";
 
 /** The axis of a plot along which a series runs. Plain data. */
 export interface PlotAxis {

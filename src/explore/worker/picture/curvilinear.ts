@@ -42,13 +42,14 @@ export function cornersOf(grid: CurvilinearGrid): GridCorners {
         const inner = clamp(r, rows) * columns + clamp(c, columns);
         let longitude = longitudes[inner]!;
         let latitude = latitudes[inner]!;
-        if (Number.isNaN(longitude) || Number.isNaN(latitude)) continue;
+        // No place has such a latitude: files mark missing ones by it.
+        if (!(Math.abs(latitude) <= 90.5) || !(Math.abs(longitude) <= 720)) continue;
         if (count === 0) reference = longitude;
         longitude = near(longitude, reference);
         // Outside of the grid: as far beyond the last centre as the one before it is on this side.
         const next =
           clamp(2 * clamp(r, rows) - r, rows) * columns + clamp(2 * clamp(c, columns) - c, columns);
-        if (next !== inner && !Number.isNaN(longitudes[next]!)) {
+        if (next !== inner && Math.abs(latitudes[next]!) <= 90.5 && Math.abs(longitudes[next]!) <= 720) {
           longitude += longitude - near(longitudes[next]!, longitude);
           latitude += latitude - latitudes[next]!;
         }

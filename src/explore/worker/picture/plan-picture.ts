@@ -110,7 +110,7 @@ export async function planCurvilinear(
   reader: CurvilinearReader,
   request: ShowRequest,
 ): Promise<PicturePlan> {
-  const found = await reader.cells(session.variable(request.selection.variable), request.viewport);
+  const found = await reader.cells(request);
   const { cells, pixels } = countCells(found);
   const density = Math.sqrt(cells / Math.max(1, pixels));
   const settled = settleReading(session, request, { x: density, y: density }, (resolution) =>

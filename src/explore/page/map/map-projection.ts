@@ -1,0 +1,179 @@
+import proj4 from "proj4";
+import type { GridProjection } from "../../../cf/grid-mapping.js";
+import type { Box } from "../../protocol.js";
+import type { Place } from "./plane-box.js";
+
+/** A place on the Earth, in degrees. */
+export type Degrees = Readonly<Record<"longitude" | "latitude", number>>;
+
+/** Places of a map's plane in degrees, and the reverse. */
+export interface MapProjection {
+  /** Returns undefined for a place that the projection does not show, such as the far side of the Earth. */
+  readonly toPlane: (longitude: number, latitude: number) => Place | undefined;
+  /** Returns undefined for a place of the plane that is not on the Earth. */
+  readonly toDegrees: (x: number, y: number) => Degrees | undefined;
+}
+
+const known = new Map<string, MapProjection | undefined>();
+
+/** Creates a projection, each once; undefined if proj4 does not know it. */
+export function mapProjectionOf({ definition, scale }: GridProjection): MapProjection | undefined {
+  const key = `${scale} ${definition}`;
+  if (!known.has(key)) known.set(key, createProjection(definition, scale));
+  return known.get(key);
+}
+
+/** Degrees and parts of the plane's unit by which a place may differ after both ways. */
+const ROUND_TRIP = 1e-4;
+
+function createProjection(definition: string, scale: number): MapProjection | undefined {
+  let converter: Record<"forward" | "inverse", (place: [number, number]) => [number, number]>;
+  try {
+    converter = proj4(definition);
+  } catch {
+    return undefined;
+  }
+  const convert = (way: "forward" | "inverse", first: number, second: number) => {
+    try {
+      const [one, other] = converter[way]([first, second]);
+      return Number.isFinite(one) && Number.isFinite(other) ? ([one, other] as const) : undefined;
+    } catch {
+      // proj4 throws for places that a projection does not have.
+      return undefined;
+    }
+  };
+  return {
+    toPlane(longitude, latitude) {
+      const found = convert("forward", longitude, latitude);
+      const back = found && convert("inverse", ...found);
+      if (found === undefined || back === undefined) return undefined;
+      const turn = (back[0] - longitude) / 360;
+      // All meridians meet at a pole.
+      const east = (turn - Math.round(turn)) * 360 * Math.cos((latitude * Math.PI) / 180);
+      if (Math.abs(back[1] - latitude) > ROUND_TRIP || Math.abs(east) > ROUND_TRIP) return undefined;
+      return { x: found[0] / scale, y: found[1] / scale };
+    },
+    toDegrees(x, y) {
+      const found = convert("inverse", x * scale, y * scale);
+      if (found === undefined || Math.abs(found[1]) > 90) return undefined;
+      const back = convert("forward", ...found);
+      if (back === undefined) return undefined;
+      const distance = Math.hypot(back[0] - x * scale, back[1] - y * scale);
+      if (distance > ROUND_TRIP * Math.max(1, Math.hypot(x, y) * scale)) return undefined;
+      return { longitude: found[0] - 360 * Math.round(found[0] / 360), latitude: found[1] };
+    },
+  };
+}
+
+/** A line on the Earth: longitudes and latitudes by turns. */
+type EarthLine = ArrayLike<number>;
+
+/** Parts of a line in the plane: x and y by turns, without pieces that leave the map or lie across its seam. */
+export type PlaneLine = Float64Array;
+
+/** Part of the length of a piece by which its middle may be beside the straight line: pieces across a seam go the other way round. */
+const MOST_BEND = 0.2;
+/** Halvings by which the end of a line at the edge of the map is found. */
+const HALVINGS = 8;
+
+/** Projects a line, and cuts it where the projection has no place or jumps to its other side. */
+export function projectLine(projection: MapProjection, line: EarthLine): PlaneLine[] {
+  const parts: number[][] = [];
+  let part: number[] | undefined;
+  const placeAt = (index: number, share: number): Place | undefined => {
+    const at = (offset: number) => line[index + offset]! * (1 - share) + line[index + 2 + offset]! * share;
+    return share === 0
+      ? projection.toPlane(line[index]!, line[index + 1]!)
+      : projection.toPlane(at(0), at(1));
+  };
+  /** Returns the last place on the map from an end of a piece that is on it. */
+  const edgeOf = (index: number, inside: number): Place | undefined => {
+    let [on, off] = [inside, 1 - inside];
+    for (let step = 0; step < HALVINGS; step++) {
+      const middle = (on + off) / 2;
+      if (placeAt(index, middle) === undefined) off = middle;
+      else on = middle;
+    }
+    return placeAt(index, on);
+  };
+  const begin = ({ x, y }: Place): void => {
+    part = [x, y];
+    parts.push(part);
+  };
+  let before = placeAt(0, 0);
+  if (before !== undefined) begin(before);
+  for (let index = 0; index + 3 < line.length; index += 2) {
+    const next = projection.toPlane(line[index + 2]!, line[index + 3]!);
+    if (before !== undefined && next !== undefined) {
+      if (isStraight(before, next, placeAt(index, 0.5))) part?.push(next.x, next.y);
+      else begin(next);
+    } else if (before !== undefined) {
+      const edge = edgeOf(index, 0);
+      if (edge !== undefined && isStraight(before, edge)) part?.push(edge.x, edge.y);
+    } else if (next !== undefined) {
+      const edge = edgeOf(index, 1);
+      if (edge !== undefined && isStraight(edge, next)) begin(edge);
+      if (part === undefined || edge === undefined || !isStraight(edge, next)) begin(next);
+      else part.push(next.x, next.y);
+    }
+    before = next;
+  }
+  return parts.filter(({ length }) => length > 2).map((each) => Float64Array.from(each));
+}
+
+function isStraight(from: Place, to: Place, middle?: Place): boolean {
+  if (middle === undefined) return true;
+  const beside = Math.hypot((from.x + to.x) / 2 - middle.x, (from.y + to.y) / 2 - middle.y);
+  return beside <= MOST_BEND * Math.hypot(to.x - from.x, to.y - from.y) || beside === 0;
+}
+
+/** Points along each side of a box at which it is looked at. */
+const SAMPLES = 24;
+
+/** What a box shows of the Earth. */
+export interface VisibleDegrees {
+  readonly south: number;
+  readonly north: number;
+  /** Longitudes ascend from west to east, and may exceed 180. */
+  readonly west: number;
+  readonly east: number;
+  /** Degrees of latitude along the height of the box, about its middle. */
+  readonly height: number;
+}
+
+/** Returns which latitudes and longitudes a box shows; undefined if it is beside the Earth. */
+export function visibleDegrees(projection: MapProjection, box: Box): VisibleDegrees | undefined {
+  const found: Degrees[] = [];
+  for (let row = 0; row <= SAMPLES; row++) {
+    for (let column = 0; column <= SAMPLES; column++) {
+      const x = box.left + ((box.right - box.left) * column) / SAMPLES;
+      const y = box.bottom + ((box.top - box.bottom) * row) / SAMPLES;
+      const degrees = projection.toDegrees(x, y);
+      if (degrees !== undefined) found.push(degrees);
+    }
+  }
+  if (found.length === 0) return undefined;
+  const latitudes = found.map(({ latitude }) => latitude);
+  let [south, north] = [Math.min(...latitudes), Math.max(...latitudes)];
+  const height = ((north - south) / Math.max(1, found.length)) * (SAMPLES + 1) ** 2;
+  const longitudes = found.map(({ longitude }) => longitude).sort((one, other) => one - other);
+  // The widest gap between longitudes is what the box does not show.
+  let [west, east, gap] = [longitudes[0]!, longitudes.at(-1)!, 360 - longitudes.at(-1)! + longitudes[0]!];
+  for (let index = 1; index < longitudes.length; index++) {
+    const distance = longitudes[index]! - longitudes[index - 1]!;
+    if (distance > gap) [west, east, gap] = [longitudes[index]!, longitudes[index - 1]! + 360, distance];
+  }
+  if (gap < 60) [west, east] = [-180, 180];
+  for (const pole of [-90, 90]) {
+    const place = projection.toPlane(0, pole);
+    if (place === undefined || !isInside(place, box)) continue;
+    [west, east] = [-180, 180];
+    if (pole > 0) north = 90;
+    else south = -90;
+  }
+  return { south, north, west, east, height };
+}
+
+function isInside({ x, y }: Place, { left, right, bottom, top }: Box): boolean {
+  return (x - left) * (x - right) <= 0 && (y - bottom) * (y - top) <= 0;
+}
