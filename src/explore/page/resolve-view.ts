@@ -144,7 +144,7 @@ export function mapPlaneOf(
     const axis = variable.axes[index]!;
     const places = asImage ? cellAxis(axis.length) : resolved.places[index]!;
     const hasNumbers = places.centres !== undefined;
-    const attrs = hasNumbers && axis.coordinate !== undefined ? attrsOf(axis.coordinate) : undefined;
+    const attrs = hasNumbers ? (attrsOf(axis.coordinate ?? "") ?? {}) : undefined;
     const { units } = resolved.values[index]!;
     const isReversed = index === axes.y && isDownward(attrs, units);
     const [low, high] = dataExtent(places);
