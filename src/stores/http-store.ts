@@ -195,7 +195,11 @@ async function fetchPart(
       maxByteLength: Infinity,
     });
     assertStoredLength(wanted, maxByteLength, () => `'${key}'`);
-    const allocateAll = (received: number) => allocate(wanted).subarray(0, received);
+    const allocateAll = (received: number) => {
+      const bytes = allocate(wanted);
+      // A view would not be known as memory that is to be used again.
+      return received === wanted ? bytes : bytes.subarray(0, received);
+    };
     return { ...unannounced(key, options), byteLength, kept, allocate: allocateAll };
   });
   if (answer.status === 200 || answer.status === 206) {
