@@ -56,7 +56,7 @@ const PICTURES: readonly Picture[] = [
 
 /** Waits until the explorer says that nothing is left to read. */
 async function untilRead(page: Page): Promise<void> {
-  await page.getByText(/chunks? · /).waitFor();
+  await page.getByText(/^Read [\d,]+ chunks? in /).waitFor();
 }
 
 const { air, climate } = await makeDemoData();

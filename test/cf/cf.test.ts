@@ -5,6 +5,7 @@ import { type AxisRole, axisRole, isLatitude, isLongitude, planeOf } from "../..
 import { CALENDARS, cfTimeFormatter } from "../../src/cf/cf-time.js";
 import { colourBandsOf, levelPathsOf, missingMarkOf } from "../../src/cf/image-data.js";
 import { isCategorical, packingOf } from "../../src/cf/packing.js";
+import { unitText, withUnits } from "../../src/cf/unit-text.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 import { parseJson } from "../../src/json/parse-json.js";
 import { parseDataType } from "../../src/model/data-type.js";
@@ -277,4 +278,40 @@ t.test("flags are categories", async (t) => {
   t.ok(isCategorical({ flag_values: [0, 1], flag_meanings: "sea land" }));
   t.ok(isCategorical({ flag_masks: [1, 2] }));
   t.notOk(isCategorical({ flag_meanings: "sea land" }));
+});
+
+t.test("units are written for people", async (t) => {
+  for (const [units, text] of [
+    ["kg kg-1", "kg kg⁻¹"],
+    ["m s-1", "m s⁻¹"],
+    ["kg.m-2.s-1", "kg·m⁻²·s⁻¹"],
+    ["W m**-2", "W m⁻²"],
+    ["W/m^2", "W/m²"],
+    ["m^{-3}", "m⁻³"],
+    ["m3 m-3", "m³ m⁻³"],
+    ["1e-3", "10⁻³"],
+    ["10^-6 mol", "10⁻⁶ mol"],
+    ["meter second-1", "m s⁻¹"],
+    ["kilometers", "km"],
+    ["hectopascal", "hPa"],
+    ["degrees_north", "°N"],
+    ["degrees_east", "°E"],
+    ["degree", "°"],
+    ["degC", "°C"],
+    ["degree_Celsius", "°C"],
+    ["degK", "K"],
+    ["Kelvin", "K"],
+    ["C", "C"],
+    ["percent", "%"],
+    ["ug m-3", "µg m⁻³"],
+    ["ppm CO2", "ppm CO2"],
+    ["mm/day", "mm/day"],
+    ["months", "months"],
+  ] as const)
+    t.equal(unitText(units), text);
+  t.equal(withUnits("0.012", "kg kg-1"), "0.012 kg kg⁻¹");
+  t.equal(withUnits("-1.5e-7", "K"), "-1.5×10⁻⁷ K");
+  t.equal(withUnits("1e+21", undefined), "10²¹");
+  t.equal(withUnits("285", "degree"), "285°");
+  t.equal(withUnits("2013-01-01", undefined), "2013-01-01");
 });

@@ -31,9 +31,10 @@ const STATES: readonly PageState[] = [
     name: "a map with a series, and code",
     hash: "v=air&p=245,40",
     shown: ".plot .u-over",
-    onPhone: "Code, save",
+    onPhone: "Export",
     async open(page) {
-      await page.locator(".code summary").click();
+      const button = page.locator("#code-button");
+      if (await button.isVisible()) await button.click();
       await page.locator(".code pre").waitFor();
     },
   },
@@ -52,7 +53,7 @@ const STATES: readonly PageState[] = [
     hash: "v=station",
     shown: ".text tbody",
     async open(page) {
-      await page.getByRole("button", { name: "Keys and help" }).click();
+      await page.getByRole("button", { name: "Help" }).click();
     },
   },
   {

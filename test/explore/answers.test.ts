@@ -303,10 +303,10 @@ t.test("groups and damaged metadata", async (t) => {
   const inner = opened.dataset.variables.find(({ path }) => path === "a/b/v");
   t.equal(inner?.axes[0]?.coordinate, "a/x", "coordinates of groups above are inherited");
   store.answer(/\.zmetadata/, 200, "{");
-  t.match(await client.ask(open, "failed"), { sentence: /^Something went wrong: / });
+  t.match(await client.ask(open, "failed"), { sentence: /^Unexpected error: / });
   store.answer(/\.zmetadata/, 404, "");
   t.match(await client.ask(open, "failed"), {
-    sentence: "This dataset does not exist any more.",
+    sentence: "This dataset no longer exists.",
   });
   store.answer(/\.zmetadata/, 401, '{"detail":"Unauthorized"}');
   t.match(await client.ask(open, "failed"), {

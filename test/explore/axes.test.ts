@@ -17,7 +17,10 @@ import {
   daysOfIso,
   degreesText,
   degreeTicks,
+  fittingTicks,
   numberTicks,
+  powerTicks,
+  stepText,
 } from "../../src/explore/page/axis-ticks.js";
 import { type AxisValues, INDEX_AXIS } from "../../src/explore/protocol.js";
 import { axisValues } from "../support/explore/stub-worker.js";
@@ -239,8 +242,52 @@ t.test("numbers have as many digits as tell them apart", async (t) => {
   t.strictSame(labels(numberTicks(248, 298, 5)), ["250", "260", "270", "280", "290"]);
   t.strictSame(labels(numberTicks(-0.1, 0.1, 4)), ["-0.10", "-0.05", "0.00", "0.05", "0.10"]);
   t.strictSame(labels(numberTicks(0, 20_000, 2)), ["0", "10,000", "20,000"]);
-  t.strictSame(labels(numberTicks(1e-9, 3e-9, 2)), ["1e-9", "2e-9", "3e-9"]);
-  t.strictSame(labels(numberTicks(1e10, 3e10, 2)), ["1e+10", "2e+10", "3e+10"]);
+  t.strictSame(labels(numberTicks(1e-9, 3e-9, 2)), ["1×10⁻⁹", "2×10⁻⁹", "3×10⁻⁹"]);
+  t.strictSame(labels(numberTicks(1e10, 3e10, 2)), ["1×10¹⁰", "2×10¹⁰", "3×10¹⁰"]);
+});
+
+t.test("long numbers have a power of ten, unless that is longer", async (t) => {
+  t.strictSame(labels(numberTicks(0, 4e-5, 4)), ["0", "1×10⁻⁵", "2×10⁻⁵", "3×10⁻⁵", "4×10⁻⁵"]);
+  t.strictSame(labels(numberTicks(0, 3e6, 3)), ["0", "1×10⁶", "2×10⁶", "3×10⁶"]);
+  t.strictSame(labels(numberTicks(0.002, 0.018, 3)), ["0.005", "0.010", "0.015"]);
+  t.strictSame(labels(numberTicks(101_300, 101_300.4, 2)), ["101,300.0", "101,300.2", "101,300.4"]);
+  t.strictSame(labels(powerTicks(1e-6, 1000, 4)), ["10⁻⁶", "0.001", "1", "1000"]);
+  t.strictSame(labels(powerTicks(2e-7, 8e-7, 4)), ["2×10⁻⁷", "4×10⁻⁷", "8×10⁻⁷"]);
+});
+
+t.test("metres and pascals are shown in the unit that people use", async (t) => {
+  const axis = (units: string, ...numbers: number[]) => ({
+    ...INDEX_AXIS,
+    numbers: Float64Array.from(numbers),
+    units,
+  });
+  const northing = axis("m", 5_300_000, 5_420_000);
+  t.strictSame(axisTicks({ ...PLAIN, length: 2 }, northing, 5_300_000, 5_420_000, 2), [
+    { value: 5_300_000, label: "5,300" },
+    { value: 5_350_000, label: "5,350" },
+    { value: 5_400_000, label: "5,400" },
+  ]);
+  for (const [values, text] of [
+    [northing, "5300 km"],
+    [axis("m", 10, 5000), "10 m"],
+    [axis("m", 0, 4e-6), "0 µm"],
+    [axis("Pa", 85_000, 20_000), "850 hPa"],
+    [axis("degree_Celsius", -2), "-2 °C"],
+    [axis("degrees", 285), "285°"],
+    [axis("kg kg-1", 1.5e-8), "1.5×10⁻⁸ kg kg⁻¹"],
+  ] as const)
+    t.equal(stepText(values, 0), text);
+  t.equal(stepText(axis("degrees_north", -40.5), 0, { isLatitude: true, isLongitude: false }), "40.5°S");
+});
+
+t.test("ticks whose labels would overlap are left out", async (t) => {
+  const spanOf = ({ value, label }: { value: number; label: string }) =>
+    [value, value + 5 * label.length] as const;
+  const fitting = (low: number, high: number) =>
+    labels(fittingTicks(9, (count) => numberTicks(low, high, count), spanOf));
+  t.strictSame(fitting(0, 100), ["0", "20", "40", "60", "80", "100"]);
+  t.strictSame(fitting(0, 60), ["0", "20", "40", "60"]);
+  t.strictSame(fitting(1000, 1030), ["1,000"], "one remains");
 });
 
 t.test("degrees have round steps and directions", async (t) => {

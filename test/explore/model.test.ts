@@ -8,7 +8,7 @@ import { cellAxis, createAxis, indexAt } from "../../src/explore/axis.js";
 import { shortBox } from "../../src/explore/page/map/camera.js";
 import { chosenVariable } from "../../src/explore/page/resolve-view.js";
 import { pictureVariable, seriesVariable, visibleCells } from "../../src/explore/page/save/shown-cells.js";
-import { emptinessOf, statusOf } from "../../src/explore/page/status-text.js";
+import { emptinessOf, pictureText, statusOf } from "../../src/explore/page/status-text.js";
 import { formatViewHash, parseViewHash } from "../../src/explore/page/view-hash.js";
 import {
   type AxisValues,
@@ -82,7 +82,7 @@ t.test("what the dataset does not have is said, and something else shown", async
   t.strictSame(texts, [
     "“gone” is not in this dataset; showing “t2m”.",
     "“nix” cannot be an axis of “t2m”; showing lon and lat.",
-    "“time” has nothing at index 99; showing 2013-01-01 00:00.",
+    "“time” has no step at index 99; showing 2013-01-01 00:00.",
   ]);
 });
 
@@ -119,7 +119,20 @@ t.test("the old picture stays until the new one is complete, and is dimmed after
   worker.answer(last(worker.of("show")).id, frame(second, 4, 4));
   t.equal(model.picture.frame.value?.request.selection.at[0], 1);
   t.equal(model.picture.isDimmed.value, false);
-  t.match(statusOf(model).progress, /^4\/4 chunks · \d+ ms$/);
+  t.match(statusOf(model).progress, /^Read 4 chunks in \d+ ms$/);
+});
+
+t.test("a picture is described by variable, steps and bounds", async (t) => {
+  for (const [hash, expected] of [
+    ["v=t2m", "t2m, 2013-01-01 00:00, all longitudes, 90°S to 90°N"],
+    ["v=t2m&d.time=2013-01-02T06&box=5,45,12,53", "t2m, 2013-01-02 06:00, from 4°W to 21°E, 45°N to 53°N"],
+    ["v=t2m&box=5,45,5.7,45.8", "t2m, 2013-01-01 00:00, from 4.2°E to 6.5°E, 45°N to 45.8°N"],
+    ["v=t2m&image", "t2m, 2013-01-01 00:00, columns 0 to 89, rows 0 to 44"],
+    ["v=t2m&x=time&y=lat", "t2m, 0°, time from 2013-01-01 00:00 to 2013-01-02 18:00, lat from 90°S to 90°N"],
+  ] as const) {
+    const { model } = await open(hash);
+    t.equal(pictureText(model), expected);
+  }
 });
 
 t.test("while the box moves, a part of the new picture lies above the old one", async (t) => {
@@ -174,7 +187,7 @@ t.test(
       mayRetry: true,
     });
     const { messages, isBusy } = statusOf(model);
-    t.match(messages[0]?.text, /^The server does not answer\. What is shown was read before \d\d:\d\d\.$/);
+    t.match(messages[0]?.text, /^The server does not answer\. The picture was read before \d\d:\d\d\.$/);
     t.equal(isBusy, false);
   },
 );
@@ -407,11 +420,11 @@ t.test("bad values are left out with a sentence, unknown keys without", async (t
   const { view, problems } = parseViewHash("v=t&c=jet&r=5,1&box=1,2,3&p=a,b&new=1&r2&d.time=%zz");
   t.strictSame(view, { ...EMPTY_VIEW, variable: "t" });
   t.strictSame(problems, [
-    "The address has “d.time=%zz”, which is badly escaped.",
-    "The address has “c=jet”; expected the name of a colour scale.",
-    "The address has “r=5,1”; expected a range such as “240,310” or “p2-98”.",
-    "The address has “box=1,2,3”; expected left, bottom, right and top.",
-    "The address has “p=a,b”; expected two coordinates.",
+    "The address contains “d.time=%zz”, which is not escaped correctly.",
+    "The address contains “c=jet”: expected the name of a colour scale.",
+    "The address contains “r=5,1”: expected a range such as “240,310” or “p2-98”.",
+    "The address contains “box=1,2,3”: expected left, bottom, right and top.",
+    "The address contains “p=a,b”: expected two coordinates.",
   ]);
   for (const box of ["1,2,1,3", "1,2,3,2", "1,2,3,1e999", "1,2,3,4,5"]) {
     t.equal(parseViewHash(`box=${box}`).view.box, undefined, box);

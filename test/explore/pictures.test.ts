@@ -234,7 +234,7 @@ t.test("absent, gone and offline are told apart", async (t) => {
   const id = client.send(cells("v"));
   const gone = await client.waitFor((answer) => answer.id === id && answer.kind === "failed");
   t.match(gone, {
-    sentence: "Chunk 0.1 of v is not there any more: Dataset 'x' not found.",
+    sentence: "Chunk 0.1 of v no longer exists: Dataset 'x' not found.",
     mayRetry: false,
   });
   await store.close();

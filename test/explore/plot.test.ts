@@ -38,7 +38,7 @@ t.test("a descending axis is plotted in ascending order, with its values", async
     description("lat", 3, "Y"),
     axisValues([75, 72.5, 70], { units: "degrees_north" }),
   );
-  t.equal(axis.label, "lat [degrees_north]");
+  t.equal(axis.label, "lat [°N]");
   t.strictSame([...axis.positions], [70, 72.5, 75]);
   t.strictSame(plotValues(axis, [1, Number.NaN, 3], false), [3, null, 1]);
   t.equal(cellOfPosition(axis, 0), 2);
@@ -181,7 +181,7 @@ t.test("plots say what they show, with gaps for what is missing", async (t) => {
   t.match(shown.summary, "8 values from 1 K to 8 K, 1 missing");
   shown.onClick(2);
   t.same(clicked, [2]);
-  const histogram = histogramShown(describeVariable("t2m"), FOUND, false, "what is visible");
+  const histogram = histogramShown(describeVariable("t2m"), FOUND, false, "of the visible cells");
   t.equal(histogram.textOf(1), "270 to 310 K: 3 values");
   t.equal(histogram.summary, "4 values, 2 missing");
 });
@@ -262,7 +262,7 @@ t.test("packed values and axes without coordinates are saved as they are shown",
 t.test("a place on a curvilinear grid has its latitude and longitude", async (t) => {
   const onGrid = { latitude: 47.5, longitude: 8.25 };
   const place = { ...placeOf(variableOf("<f4"), 0, [0, 1, 0]), onGrid };
-  t.equal(placeText(place), "45.5°S, station 0, 47.500°N, 8.250°E");
+  t.equal(placeText(place), "45.5°S, station 0, 47.5°N, 8.25°E");
   t.match(
     seriesCsv(place, Float64Array.of(1, 2, 3)),
     "station,latitude [degrees_north],longitude [degrees_east]\r\n2001-02-28T12:00:00,1,-45.5,0,47.5,8.25\r\n",
@@ -272,7 +272,7 @@ t.test("a place on a curvilinear grid has its latitude and longitude", async (t)
 t.test("a summary says how many values there are, from least to greatest", async (t) => {
   const variable = variableOf("<f4", { units: "K" });
   t.equal(seriesSummary(variable, [3.25, null, 1, 1234.5678]), "4 values from 1 K to 1234.6 K, 1 missing");
-  t.equal(seriesSummary(variable, [null]), "1 values, all missing");
+  t.equal(seriesSummary(variable, [null]), "1 value, all missing");
 });
 
 t.test("a histogram is saved with the bounds of its bins", async (t) => {

@@ -44,7 +44,10 @@ t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, asyn
     page.on("requestfailed", (request) => aborted.push(request.url()));
     // These are answered by nothing until the reading is stopped.
     await page.route(/\/packed\/9\d\./, () => {});
-    t.match(await page.locator(".plot .note").textContent(), /^This plot reads 1\d\d chunks, about \d+ kB\./);
+    t.match(
+      await page.locator(".plot .note").textContent(),
+      /^This plot has to read 1\d\d chunks, about \d+ kB\./,
+    );
     await page.getByRole("button", { name: "Read them" }).click();
     await page.getByRole("button", { name: "Stop" }).click();
     t.match(await page.locator(".plot .note").textContent(), /^Stopped after \d+ of 120 chunks\./);
@@ -75,7 +78,7 @@ t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, asyn
 
   await t.test("a plot is read by keys and pointer, enlarged, and moves the picture", async (t) => {
     await show("grid", "v=air&p=245,40");
-    const slider = page.getByRole("slider", { name: "Read the plot" });
+    const slider = page.getByRole("slider", { name: "Read values" });
     await slider.focus();
     await page.keyboard.press("ArrowRight");
     const { positions, values } = known.air as KnownSeries;
@@ -93,7 +96,7 @@ t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, asyn
     await page.locator('.map .data[data-at^="60,"]').waitFor();
     t.match(page.url(), `d.time=${String(positions[60]).slice(0, 13)}`);
 
-    const whole = page.getByRole("button", { name: "Whole axis" });
+    const whole = page.getByRole("button", { name: "Reset zoom" });
     t.ok(await whole.isDisabled());
     await page.mouse.move(box.x + box.width * 0.2, middle);
     await page.mouse.down();
@@ -101,7 +104,7 @@ t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, asyn
     await page.mouse.up();
     t.ok(await whole.isEnabled(), "dragging selects a part of the axis");
     await whole.click();
-    await page.getByRole("button", { name: "Enlarge the axis here" }).click();
+    await page.getByRole("button", { name: "Zoom in on the plot" }).click();
     t.ok(await whole.isEnabled());
   });
 
@@ -138,7 +141,7 @@ t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, asyn
     async (t) => {
       await show("grid", "v=air&d.time=2013-01-02&box=230,30,260,50&p=245,40");
       const at = await page.locator(".map .data[data-box]").getAttribute("data-box");
-      await page.locator(".code summary").click();
+      await page.locator("#code-button").click();
       const picture = (await page.locator(".code pre").textContent()) ?? "";
       const [left = 0, bottom = 0, right = 0, top = 0] = (at ?? "").split(",").map(Number);
       await page.locator(".code select").selectOption("series");

@@ -137,10 +137,13 @@ t.test("what cannot be read is a sentence, and the others are there", async (t) 
     long: { shape: [2], dims: ["x"], dtype: "<f16" },
   });
   t.equal(all.get("good")?.problem, undefined);
-  t.equal(all.get("bz2")?.problem, "bz2 cannot be decoded in a browser; serve it with another compressor.");
+  t.equal(
+    all.get("bz2")?.problem,
+    "The codec bz2 cannot be decoded in a browser; serve the dataset with another compressor.",
+  );
   t.equal(
     all.get("packed")?.problem,
-    "packbits cannot be decoded in a browser; serve it without this filter.",
+    "The codec packbits cannot be decoded in a browser; serve the dataset without this filter.",
   );
   t.match(all.get("odd")?.problem, /^expected dtype to be a numpy type/);
   t.match(all.get("long")?.problem, /cannot be shown in a browser\.$/);

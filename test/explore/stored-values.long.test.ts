@@ -70,7 +70,10 @@ t.test(
     t.same(differences.slice(0, 20), [], `${differences.length} differences`);
     t.ok(compared > 300, `${compared} arrays compared`);
     for (const problem of problems) t.match(problem, /cannot be (?:decoded|shown) in a browser/);
-    t.match([...problems].join(" "), /bz2 cannot be decoded in a browser; serve it with another compressor/);
+    t.match(
+      [...problems].join(" "),
+      /bz2 cannot be decoded in a browser; serve the dataset with another compressor/,
+    );
   },
 );
 

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
-import { otherAxes } from "../protocol.js";
-import { stepText } from "./axis-ticks.js";
+import { unitText } from "../../cf/unit-text.js";
+import type { VariableDescription } from "../protocol.js";
 import { CategoryLegend } from "./colour/category-legend.js";
 import { ColourBar } from "./colour/colour-bar.js";
 import { ColourControls } from "./colour/colour-controls.js";
@@ -13,7 +13,7 @@ import type { ExploreModel } from "./model.js";
 import { PlotView } from "./plot/plot-view.js";
 import { CodePanel } from "./save/code-panel.js";
 import { SavePanel } from "./save/save-panel.js";
-import { announcementOf, emptinessOf, statusOf } from "./status-text.js";
+import { announcementOf, emptinessOf, otherSteps, statusOf } from "./status-text.js";
 import { TextView } from "./text-view.js";
 import { VariableList } from "./variable-list.js";
 
@@ -27,9 +27,9 @@ function Headline({ model }: { readonly model: ExploreModel }) {
       <p class="crumb">
         <a href={page}>{title}</a> <span class="muted">· Explore</span>
       </p>
-      <h1>
+      <h1 title={variable?.title}>
         {variable === undefined ? dataset : variable.title}
-        {variable?.units !== undefined && <span class="units"> [{variable.units}]</span>}
+        {variable?.units !== undefined && <span class="units"> [{unitText(variable.units)}]</span>}
       </h1>
       {step !== undefined && (
         <p class="step">
@@ -40,7 +40,7 @@ function Headline({ model }: { readonly model: ExploreModel }) {
       <p class="links">
         <CopyButton label="Copy link" textOf={() => location.href} class="quiet" id="copy-link" />
         <button type="button" class="quiet" onClick={openHelp}>
-          Keys and help
+          Help
         </button>
       </p>
     </header>
@@ -52,13 +52,8 @@ function shownStep(model: ExploreModel): { readonly asked: string; readonly show
   const resolved = model.resolved.value;
   const frame = model.picture.frame.value;
   if (resolved?.axes === undefined) return undefined;
-  const { axes, variable, values, bands } = resolved;
-  const isTime = (axis: number) => variable.axes[axis]?.role === "T";
-  const others = otherAxes(variable, axes).filter((axis) => axis !== bands?.axis);
-  const textOf = (at: readonly number[]): string =>
-    [...others.filter(isTime), ...others.filter((axis) => !isTime(axis))]
-      .map((axis) => stepText(values[axis]!, at[axis]!))
-      .join(" · ");
+  const { variable } = resolved;
+  const textOf = (at: readonly number[]): string => otherSteps(resolved, at).join(" · ");
   const asked = textOf(resolved.at);
   if (asked === "") return undefined;
   // Steps that follow each other quickly need no words.
@@ -114,21 +109,60 @@ type SheetName = "variables" | "colours" | "code";
 const SHEETS: readonly (readonly [SheetName, string])[] = [
   ["variables", "Variables"],
   ["colours", "Colours"],
-  ["code", "Code, save"],
+  ["code", "Export"],
 ];
+
+/** What a variable shows, and what it is moved by. */
+function Panes(props: {
+  readonly model: ExploreModel;
+  readonly form: VariableDescription["form"] | undefined;
+  /** Whether values are coloured by a scale. */
+  readonly hasScale: boolean;
+}) {
+  const { model, form, hasScale } = props;
+  const hasProbe = useValue(model.view).probe !== undefined;
+  const categories = useValue(model.colours.categories);
+  const dataset = useValue(model.dataset);
+  const emptiness = dataset && emptinessOf(dataset);
+  return (
+    <div class="panes">
+      {form === "image" && <MapView model={model} />}
+      {form === "image" && categories !== undefined && (
+        <CategoryLegend model={model} categories={categories} />
+      )}
+      {form === "image" && hasScale && (
+        <>
+          <ColourBar model={model} />
+          <div class="sheet" data-name="colours">
+            <ColourControls model={model} />
+          </div>
+        </>
+      )}
+      {form === "text" && <TextView model={model} />}
+      {emptiness !== undefined && <p class="empty">{emptiness}</p>}
+      {form !== undefined && form !== "text" && <DimensionControls model={model} />}
+      {(form === "plot" || (form === "image" && hasProbe)) && <PlotView model={model} />}
+    </div>
+  );
+}
 
 /** The whole page. */
 export function ExplorerPage({ model }: { readonly model: ExploreModel }) {
   const [sheet, setSheet] = useState<SheetName | undefined>();
   const variable = useValue(model.variable);
   const hasProbe = useValue(model.view).probe !== undefined;
-  const categories = useValue(model.colours.categories);
   const isColour = useValue(model.resolved)?.bands !== undefined;
+  const hasScale = useValue(model.colours.categories) === undefined && !isColour;
   const form = variable?.problem === undefined ? variable?.form : undefined;
-  const dataset = useValue(model.dataset);
-  const emptiness = dataset && emptinessOf(dataset);
+  const hasCode = sheet === "code" && variable !== undefined;
+  const toggle = (name: SheetName): void => setSheet(sheet === name ? undefined : name);
   return (
-    <div class="app" data-sheet={sheet} data-form={form}>
+    <div
+      class="app"
+      data-sheet={sheet}
+      data-form={form}
+      data-plot={form === "image" && hasProbe ? "" : undefined}
+    >
       <Headline model={model} />
       <div class="side">
         <div class="sheet" data-name="variables">
@@ -136,42 +170,23 @@ export function ExplorerPage({ model }: { readonly model: ExploreModel }) {
           <AxisChoice model={model} />
         </div>
         <div class="sheet" data-name="code">
-          <CodePanel model={model} />
+          <button type="button" id="code-button" aria-expanded={hasCode} onClick={() => toggle("code")}>
+            Code for this view
+          </button>
           <SavePanel model={model} />
         </div>
       </div>
       <div class="stage">
-        {form === "image" && <MapView model={model} />}
-        {form === "image" && categories !== undefined && (
-          <CategoryLegend model={model} categories={categories} />
-        )}
-        {form === "image" && categories === undefined && !isColour && (
-          <>
-            <ColourBar model={model} />
-            <div class="sheet" data-name="colours">
-              <ColourControls model={model} />
-            </div>
-          </>
-        )}
-        {form === "text" && <TextView model={model} />}
-        {emptiness !== undefined && <p class="empty">{emptiness}</p>}
-        {form !== undefined && form !== "text" && <DimensionControls model={model} />}
-        {(form === "plot" || (form === "image" && hasProbe)) && <PlotView model={model} />}
+        <Panes model={model} form={form} hasScale={hasScale} />
         <StatusLine model={model} />
       </div>
+      {hasCode && <CodePanel model={model} onClose={() => setSheet(undefined)} />}
       <nav class="sheets" aria-label="Panels">
-        {SHEETS.filter(([name]) => name !== "colours" || (categories === undefined && !isColour)).map(
-          ([name, label]) => (
-            <button
-              key={name}
-              type="button"
-              aria-expanded={sheet === name}
-              onClick={() => setSheet(sheet === name ? undefined : name)}
-            >
-              {label}
-            </button>
-          ),
-        )}
+        {SHEETS.filter(([name]) => name !== "colours" || hasScale).map(([name, label]) => (
+          <button key={name} type="button" aria-expanded={sheet === name} onClick={() => toggle(name)}>
+            {label}
+          </button>
+        ))}
       </nav>
       <HelpDialog />
     </div>

@@ -1,8 +1,12 @@
 import { ticks } from "d3-array";
 import { format } from "d3-format";
 import { CALENDARS, type Calendar, isoText } from "../../cf/cf-time.js";
+import { powerText, superscript, withUnits } from "../../cf/unit-text.js";
 import { type Axis, edgesOf, stepNearest } from "../axis.js";
-import type { AxisDescription, AxisValues, Position } from "../protocol.js";
+import type { AxisDescription, AxisValues, Position, VariableDescription } from "../protocol.js";
+
+/** Whether an axis counts degrees. */
+type Directions = Pick<AxisDescription, "isLatitude" | "isLongitude">;
 
 /** Returns the edges of a cell, the lesser one first. */
 export function cellEdges(axis: Axis, index: number): readonly [low: number, high: number] {
@@ -10,14 +14,56 @@ export function cellEdges(axis: Axis, index: number): readonly [low: number, hig
   return begin < end ? [begin, end] : [end, begin];
 }
 
-/** Returns what is shown for a step of an axis: a date, a text, or a number with its units. */
-export function stepText(values: AxisValues, index: number): string {
+/** Returns what is shown for a step of an axis: a date, a text, degrees, or a number with its units. */
+export function stepText(values: AxisValues, index: number, axis?: Directions): string {
   const text = values.texts?.[index];
   if (text !== undefined) return shortDate(text);
   const number = values.numbers?.[index];
   if (number === undefined) return String(index);
-  const written = String(Number(number.toPrecision(DIGITS)));
-  return values.units === undefined ? written : `${written} ${values.units}`;
+  if (axis !== undefined && (axis.isLatitude || axis.isLongitude)) {
+    return shortDegrees(
+      Number(number.toPrecision(DIGITS + 1)),
+      axis.isLatitude ? "latitude" : "longitude",
+      4,
+    );
+  }
+  const { factor, units } = axisUnitOf(values);
+  return withUnits(String(Number((number / factor).toPrecision(DIGITS))), units);
+}
+
+/** Returns the steps along some axes of a variable, time first: `2013-01-01 06:00`, `850 hPa`, `member 3`. */
+export function stepTexts(
+  { axes }: Pick<VariableDescription, "axes">,
+  values: readonly AxisValues[],
+  at: readonly number[],
+  shown: readonly number[],
+): string[] {
+  const isTime = (index: number): boolean => axes[index]?.role === "T";
+  return [...shown.filter(isTime), ...shown.filter((index) => !isTime(index))].map((index) => {
+    const [axis, own] = [axes[index]!, values[index]!];
+    const text = stepText(own, at[index] ?? 0, axis);
+    const isBare = own.texts === undefined && own.units === undefined && !/°/.test(text);
+    return isBare ? `${axis.dim} ${text}` : text;
+  });
+}
+
+/** Least values from which on people use another unit, and how many of the axis' units that is. */
+const UNITS: Readonly<Record<string, readonly (readonly [least: number, unit: string, factor: number])[]>> = {
+  m: [
+    [1e4, "km", 1000],
+    [0.01, "m", 1],
+    [1e-5, "mm", 1e-3],
+    [0, "µm", 1e-6],
+  ],
+  Pa: [[1e4, "hPa", 100]],
+};
+
+/** Returns the unit in which values of an axis are shown, and the number by which they are divided for it. */
+export function axisUnitOf({ numbers, units }: AxisValues): { factor: number; units: string | undefined } {
+  const greatest = Math.max(Math.abs(numbers?.[0] ?? 0), Math.abs(numbers?.at(-1) ?? 0));
+  const known = Object.hasOwn(UNITS, units ?? "") ? UNITS[units ?? ""] : undefined;
+  const [, unit = units, factor = 1] = (greatest > 0 && known?.find(([least]) => greatest >= least)) || [];
+  return { factor, units: unit };
 }
 
 /** Digits of a coordinate: those of 32-bit floats are exact to about as many. */
@@ -197,7 +243,7 @@ export const count = format(",");
 
 /** Returns the ticks of an axis between two of its values, in any order; about as many as asked for, and never many more. */
 export function axisTicks(
-  axis: Pick<AxisDescription, "isLatitude" | "isLongitude" | "length">,
+  axis: Directions & Pick<AxisDescription, "length">,
   values: AxisValues,
   from: number,
   to: number,
@@ -209,7 +255,10 @@ export function axisTicks(
     if (axis.isLatitude || axis.isLongitude) {
       return degreeTicks(low, high, count, axis.isLatitude ? "latitude" : "longitude");
     }
-    return numbers === undefined ? indexTicks(axis.length, low, high, count) : numberTicks(low, high, count);
+    if (numbers === undefined) return indexTicks(axis.length, low, high, count);
+    const { factor } = axisUnitOf(values);
+    const shown = numberTicks(low / factor, high / factor, count);
+    return shown.map(({ value, label }) => ({ value: value * factor, label }));
   }
   const steps = stepsBetween(values, axis.length, low, high);
   if (steps === undefined) return [];
@@ -221,17 +270,73 @@ export function axisTicks(
     : labelled.map(({ value, label }) => ({ value: numbers[value]!, label }));
 }
 
-/** Returns ticks at round numbers, with as many digits as tell them apart. */
+/** Characters of a number, and decimals, beyond which it is written with a power of ten. */
+const MOST_CHARACTERS = 7;
+const MOST_DECIMALS = 4;
+
+/** Returns ticks at round numbers, with as many digits as tell them apart, and a power of ten if they are long: `2×10⁻⁵`. */
 export function numberTicks(low: number, high: number, count: number): Tick[] {
-  const values = ticks(low, high, Math.max(1, count));
+  const values = ticks(low, high, Math.max(1, count)).map((value) => (value === 0 ? 0 : value));
   const step = (values[1] ?? high) - (values[0] ?? low);
-  const greatest = Math.max(Math.abs(low), Math.abs(high));
-  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  const isPlain = greatest < 1e7 && decimals <= 6;
-  const digits = Math.max(1, Math.ceil(Math.log10(greatest / step)) + 1);
-  const write = isPlain ? format(`,.${decimals}f`) : format(`.${Math.min(digits, 12)}~e`);
-  return values.map((value) => ({ value, label: write(value === 0 ? 0 : value).replace("−", "-") }));
+  const greatest = Math.max(...values.map(Math.abs), step);
+  const decimalsOf = (distance: number): number =>
+    Math.max(0, Math.min(20, -Math.floor(Math.log10(distance) + 1e-9)));
+  const decimals = decimalsOf(step);
+  const plain = values.map((value) => format(`,.${decimals}f`)(value).replace("−", "-"));
+  const power = Math.floor(Math.log10(greatest) + 1e-9);
+  const powers = values.map((value) =>
+    value === 0
+      ? "0"
+      : `${(value / 10 ** power).toFixed(decimalsOf(step / 10 ** power))}×10${superscript(power)}`,
+  );
+  const lengthOf = (labels: readonly string[]): number => Math.max(...labels.map((label) => label.length));
+  const isShort = decimals <= MOST_DECIMALS && lengthOf(plain) <= MOST_CHARACTERS;
+  const labels = isShort || lengthOf(plain) < lengthOf(powers) ? plain : powers;
+  return values.map((value, index) => ({ value, label: labels[index]! }));
 }
+
+/** Returns ticks at powers of ten; at the ends and in the middle of a range that has only one. */
+export function powerTicks(low: number, high: number, count: number): Tick[] {
+  const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
+  const step = Math.max(1, Math.ceil((last - first + 1) / count));
+  const powers = range(0, Math.floor((last - first) / step)).map((index) => 10 ** (first + index * step));
+  const values = powers.length > 1 ? powers : [low, Math.sqrt(low * high), high];
+  return values.map((value) => ({ value, label: shortNumber(value) }));
+}
+
+/** Writes a number with three digits, and a power of ten if it is long: `0.01`, `2.5×10⁻⁵`. */
+export function shortNumber(value: number): string {
+  const short = Number(value.toPrecision(3));
+  const [digits, exponent] = short.toExponential().split("e") as [string, string];
+  return Math.abs(Number(exponent)) <= MOST_DECIMALS || short === 0
+    ? String(short)
+    : powerText(digits, Number(exponent));
+}
+
+/**
+ * Returns ticks whose labels lie beside each other: as many as asked for, or fewer if they are long.
+ * @param spanOf Returns both ends of a label, in pixels.
+ */
+export function fittingTicks(
+  count: number,
+  ticksOf: (count: number) => readonly Tick[],
+  spanOf: (tick: Tick) => readonly [begin: number, end: number],
+): readonly Tick[] {
+  const apart = (one: Tick, other: Tick): boolean => {
+    const [[begin, end], [otherBegin, otherEnd]] = [spanOf(one), spanOf(other)];
+    return end + LABEL_GAP <= otherBegin || otherEnd + LABEL_GAP <= begin;
+  };
+  for (let fewer = count; fewer > 1; fewer--) {
+    const shown = ticksOf(fewer);
+    if (shown.every((tick, index) => index === 0 || apart(shown[index - 1]!, tick))) return shown;
+  }
+  const kept: Tick[] = [];
+  for (const tick of ticksOf(1)) if (kept.every((each) => apart(each, tick))) kept.push(tick);
+  return kept;
+}
+
+/** Least pixels between two labels. */
+const LABEL_GAP = 6;
 
 /** Returns ticks at round degrees: `30°N`, `120°W`, `0°`. Longitudes may exceed 180. */
 export function degreeTicks(from: number, to: number, count: number, kind: "latitude" | "longitude"): Tick[] {
@@ -255,6 +360,12 @@ export function degreesText(value: number, kind: "latitude" | "longitude", decim
   const [positive, negative] = kind === "longitude" ? ["E", "W"] : ["N", "S"];
   if (kind === "longitude" && Number(written) === 180) return "180°";
   return `${written}°${turned > 0 ? positive : negative}`;
+}
+
+/** Writes a latitude or longitude with no more decimals than it has: `52.5°N`, `5°E`. */
+export function shortDegrees(value: number, kind: "latitude" | "longitude", mostDecimals: number): string {
+  const decimals = String(Number(Math.abs(value).toFixed(mostDecimals))).split(".")[1]?.length ?? 0;
+  return degreesText(value, kind, decimals);
 }
 
 /** Returns ticks at the cells that follow round times, of ascending or descending dates; undefined if there are none. */

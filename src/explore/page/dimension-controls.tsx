@@ -1,56 +1,61 @@
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { type AxisDescription, type AxisValues, otherAxes } from "../protocol.js";
-import { axisTicks, count, stepText, type Tick } from "./axis-ticks.js";
+import { axisTicks, count, fittingTicks, stepText, type Tick } from "./axis-ticks.js";
 import { Check, IconButton } from "./controls.js";
-import { useValue } from "./hooks.js";
+import { useValue, watchLook } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
 import { PLAY_RATES } from "./playback.js";
 
 const MAX_COUNT = 9;
 const DISTANCE = 56;
+/** Pixels from the ends of the track to the middle of the thumb there. */
+const THUMB = 8;
 
-/** The labels below a slider, as many as there is room for. */
+/** The labels below a slider, as many as there is room for. A canvas, since only a canvas measures texts before they are placed. */
 function SliderTicks({ axis, values }: { readonly axis: AxisDescription; readonly values: AxisValues }) {
-  const element = useRef<HTMLDivElement>(null);
-  const [count, setCount] = useState(MAX_COUNT);
+  const canvas = useRef<HTMLCanvasElement>(null);
   useLayoutEffect(() => {
-    const { current } = element;
+    const { current } = canvas;
     if (current === null) return undefined;
-    const measure = (): void =>
-      setCount(Math.max(1, Math.min(MAX_COUNT, Math.floor(current.clientWidth / DISTANCE))));
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(current);
-    return () => observer.disconnect();
-  }, []);
-  const ticks = useMemo(() => sliderTicks(axis, values, count), [axis, values, count]);
-  return (
-    <div class="ticks" aria-hidden="true" ref={element}>
-      {ticks.map(({ value, label }) => (
-        <span key={value} style={placeAt(value / (axis.length - 1))}>
-          {label}
-        </span>
-      ))}
-    </div>
-  );
+    const draw = (): void => drawTicks(current, axis, values);
+    draw();
+    return watchLook(current, draw);
+  }, [axis, values]);
+  return <canvas class="ticks" ref={canvas} />;
 }
 
-/** Returns the style of a label at a position from 0 to 1: those at the ends stay on a narrow screen. */
-function placeAt(position: number) {
-  const shift = position < 0.05 ? 20 : position > 0.95 ? 80 : 50;
-  return { left: `${position * 100}%`, transform: `translateX(-${shift}%)` };
+function drawTicks(canvas: HTMLCanvasElement, axis: AxisDescription, values: AxisValues): void {
+  const context = canvas.getContext("2d");
+  const { clientWidth: width, clientHeight: height } = canvas;
+  if (context === null || width === 0 || axis.length < 2) return;
+  const ratio = devicePixelRatio;
+  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  context.scale(ratio, ratio);
+  const { color, fontFamily } = getComputedStyle(canvas);
+  context.fillStyle = color;
+  context.font = `11.5px ${fontFamily}`;
+  context.textBaseline = "middle";
+  const spanOf = ({ value, label }: Tick): [number, number] => {
+    const middle = THUMB + (value / (axis.length - 1)) * (width - 2 * THUMB);
+    const wide = context.measureText(label).width;
+    const left = Math.max(0, Math.min(middle - wide / 2, width - wide));
+    return [left, left + wide];
+  };
+  const most = Math.max(1, Math.min(MAX_COUNT, Math.floor(width / DISTANCE)));
+  for (const tick of fittingTicks(most, (count) => sliderTicks(axis, values, count), spanOf))
+    context.fillText(tick.label, spanOf(tick)[0], height / 2);
 }
 
 function sliderTicks(axis: AxisDescription, values: AxisValues, maxCount: number): readonly Tick[] {
   const { length } = axis;
-  if (length < 2) return [];
   const { texts, numbers } = values;
   if (texts !== undefined || numbers === undefined)
     return axisTicks(axis, { ...values, numbers: undefined }, 0, length - 1, maxCount);
   const step = Math.max(1, Math.ceil(length / maxCount));
   return Array.from({ length: Math.ceil(length / step) }, (_, index) => ({
     value: index * step,
-    label: String(Number(numbers[index * step]?.toPrecision(4))),
+    // Without the unit, which the value above has.
+    label: stepText(values, index * step, axis).split(" ")[0]!,
   }));
 }
 
@@ -101,19 +106,19 @@ function Dimension(props: {
     <fieldset class="dimension">
       <legend class="spoken">{dim}</legend>
       <span class="dim-name">{dim}</span>
-      <DimensionValue model={model} text={stepText(values, step)} isColour={isColour} />
+      <DimensionValue model={model} text={stepText(values, step, axis)} isColour={isColour} />
       {length > 1 && (
         <>
           <span class="buttons">
-            {button("first", `First ${dim}`, 0)}
-            {button("back", `${dim}: one back`, Math.max(0, step - 1))}
+            {button("first", `${dim}: first step`, 0)}
+            {button("back", `${dim}: previous step`, Math.max(0, step - 1))}
             <IconButton
               icon={isPlaying ? "pause" : "play"}
-              label={isPlaying ? `Pause ${dim}` : `Play ${dim}`}
+              label={`${dim}: ${isPlaying ? "pause" : "play"}`}
               onClick={() => model.playback.toggle(index)}
             />
-            {button("forward", `${dim}: one on`, Math.min(last, step + 1))}
-            {button("last", `Last ${dim}`, last)}
+            {button("forward", `${dim}: next step`, Math.min(last, step + 1))}
+            {button("last", `${dim}: last step`, last)}
           </span>
           <div class="slider">
             <CachedTrack model={model} index={index} length={length} />
@@ -124,7 +129,7 @@ function Dimension(props: {
               step={1}
               value={step}
               aria-label={dim}
-              aria-valuetext={stepText(values, step)}
+              aria-valuetext={stepText(values, step, axis)}
               onInput={(event) => move(event.currentTarget.valueAsNumber)}
             />
             <SliderTicks axis={axis} values={values} />
@@ -209,7 +214,7 @@ export function AxisChoice({ model }: { readonly model: ExploreModel }) {
         {(["x", "y"] as const).map((direction) => (
           <label key={direction}>
             <span aria-hidden="true">{direction === "x" ? "→" : "↑"}</span>
-            <span class="spoken">{direction === "x" ? "to the right" : "upwards"}</span>
+            <span class="spoken">{direction === "x" ? "Horizontal axis" : "Vertical axis"}</span>
             <select
               value={axes[direction]}
               onChange={(event) => choose(direction, Number(event.currentTarget.value))}
@@ -225,7 +230,7 @@ export function AxisChoice({ model }: { readonly model: ExploreModel }) {
         <IconButton icon="swap" label="Swap the axes" onClick={() => model.setAxes(y, x)} />
       </div>
       <Check
-        label="rows and columns, no map"
+        label="Show rows and columns"
         isSet={view.asImage}
         onChange={(asImage) => model.change({ asImage, box: undefined, probe: undefined })}
       />

@@ -105,8 +105,8 @@ export function resolveView(
     if (position === undefined || index === axes?.x || index === axes?.y) return 0;
     const step = stepOf(values[index]!, axis, position);
     if (step !== undefined) return step;
-    const shown = stepText(values[index]!, 0);
-    problems.push(`“${axis.dim}” has nothing at ${wordsOf(position)}; showing ${shown}.`);
+    const shown = stepText(values[index]!, 0, axis);
+    problems.push(`“${axis.dim}” has no step at ${wordsOf(position)}; showing ${shown}.`);
     return 0;
   });
   const { bands } = variable;

@@ -1,6 +1,10 @@
+import { withUnits } from "../../cf/unit-text.js";
+import { indexAt } from "../axis.js";
 import { type DatasetDescription, otherAxes, type PicturePart, type ReadingCost } from "../protocol.js";
-import { count, stepText } from "./axis-ticks.js";
+import { axisUnitOf, count, shortDegrees, stepText, stepTexts } from "./axis-ticks.js";
+import type { PlaneAxis } from "./map/plane-box.js";
 import type { ExploreModel } from "./model.js";
+import type { ResolvedView } from "./resolve-view.js";
 
 /** A sentence for people, and what they can do about it. */
 export interface StatusMessage {
@@ -30,7 +34,7 @@ export function statusOf(model: ExploreModel): ReadingText & { readonly messages
     const isAway = failure.mayRetry && failure.requestId === undefined;
     const isShown = isAway && model.picture.frame.value !== undefined;
     const time = model.picture.failedAt.toTimeString().slice(0, 5);
-    const shown = isShown ? ` What is shown was read before ${time}.` : "";
+    const shown = isShown ? ` The picture was read before ${time}.` : "";
     messages.push({ kind: "error", text: text + shown, actions: failure.mayRetry ? RETRY : [] });
   }
   const dataset = model.dataset.value;
@@ -58,17 +62,91 @@ export function emptinessOf({ variables }: DatasetDescription): string | undefin
   return `No variable of this dataset can be shown. ${[...problems].join(" ")}`;
 }
 
+/** Returns the steps along the axes that the picture does not show, as {@link stepTexts}. */
+export function otherSteps({ variable, axes, values, bands, at }: ResolvedView, shown = at): string[] {
+  const others = otherAxes(variable, axes).filter((axis) => axis !== bands?.axis);
+  return stepTexts(variable, values, shown, others);
+}
+
 /** Returns what a screen reader says when the picture rests: variable, step, and value at the cross-hair. */
 export function announcementOf(model: ExploreModel): string {
   const resolved = model.resolved.value;
   if (resolved === undefined || model.camera.isMoving.value || model.isPlaying.value) return "";
-  const { variable, axes, at, values, bands } = resolved;
-  const steps = otherAxes(variable, axes)
-    .filter((index) => index !== bands?.axis)
-    .map((index) => `${variable.dims[index]} ${stepText(values[index]!, at[index]!)}`);
   const pointer = model.probes.hasCrossHair.value ? model.probes.pointer.value : undefined;
-  const value = pointer === undefined ? [] : [`value ${pointer.text} ${variable.units ?? ""}`.trim()];
-  return [variable.title, ...steps, ...value].join(", ");
+  const { variable } = resolved;
+  const value = pointer === undefined ? [] : [`value ${withUnits(pointer.text, variable.units)}`];
+  return [variable.title, ...otherSteps(resolved), ...value].join(", ");
+}
+
+/**
+ * Describes the picture for those who do not see it: `Air temperature, 2013-01-01 06:00, from 5°E to 12°E, 45°N to 53°N`. Without
+ * latitudes and longitudes the bounds are those of the axes, or rows and columns.
+ */
+export function pictureText(model: ExploreModel): string {
+  const [resolved, box, plane] = [model.resolved.value, model.camera.box.value, model.camera.plane.value];
+  if (resolved?.axes === undefined || box === undefined || plane === undefined) return "";
+  const { variable, axes } = resolved;
+  const names = [variable.title, ...otherSteps(resolved)];
+  const x = visiblePart(plane.x, box.left, box.right);
+  const y = visiblePart(plane.y, box.bottom, box.top);
+  if (plane.aspect === "degrees") {
+    const [west, east] = degreesOf(x, "longitude");
+    const [south, north] = degreesOf(y, "latitude");
+    const around = x[1] - x[0] > 359.9 ? "all longitudes" : `from ${west} to ${east}`;
+    return [...names, around, `${south} to ${north}`].join(", ");
+  }
+  const inCells = model.camera.inCells.value;
+  const sides = [
+    boundsText(resolved, axes.x, x, inCells, "columns"),
+    boundsText(resolved, axes.y, y, inCells, "rows"),
+  ];
+  return [...names, ...sides].join(", ");
+}
+
+type Part = readonly [low: number, high: number];
+
+/** Returns the part of an axis that is visible. */
+function visiblePart({ low, high, wraps }: PlaneAxis, one: number, other: number): Part {
+  const [least, most] = [Math.min(one, other), Math.max(one, other)];
+  return wraps ? [least, most] : [Math.max(low, least), Math.min(high, most)];
+}
+
+function degreesOf(part: Part, kind: "latitude" | "longitude"): [string, string] {
+  const decimals = decimalsOf(part);
+  return [shortDegrees(part[0], kind, decimals), shortDegrees(part[1], kind, decimals)];
+}
+
+/** Returns the decimals that tell a tenth of a length below ten, or a unit of a longer one. */
+function decimalsOf([low, high]: Part): number {
+  return Math.max(0, Math.min(8, 1 - Math.floor(Math.log10(high - low))));
+}
+
+/** Describes the visible part of an axis: `x from 500 to 620 km`, `time from 2013-01-01 00:00 to 2013-02-01 00:00`, `rows 0 to 49`. */
+function boundsText(
+  { variable, values, places }: ResolvedView,
+  index: number,
+  part: Part,
+  inCells: boolean,
+  cells: string,
+): string {
+  const [axis, own, place] = [variable.axes[index]!, values[index]!, places[index]!];
+  const isCounted = inCells || place.centres === undefined;
+  if (isCounted || own.texts !== undefined) {
+    const cellAt = (value: number): number =>
+      Math.max(0, Math.min(axis.length - 1, isCounted ? Math.round(value) : indexAt(place, value)));
+    const [first, last] = part.map(cellAt).sort((one, other) => one - other) as [number, number];
+    if (inCells || own.texts === undefined) return `${cells} ${count(first)} to ${count(last)}`;
+    return `${axis.dim} from ${stepText(own, first)} to ${stepText(own, last)}`;
+  }
+  const { factor, units } = axisUnitOf(own);
+  const shown: Part = [part[0] / factor, part[1] / factor];
+  const [low, high] = shown.map((value) => String(Number(value.toFixed(decimalsOf(shown))))) as [
+    string,
+    string,
+  ];
+  const kind = axis.isLatitude ? "latitude" : axis.isLongitude ? "longitude" : undefined;
+  const ends = kind === undefined ? [low, withUnits(high, units)] : degreesOf(part, kind);
+  return `${axis.dim} from ${ends.join(" to ")}`;
 }
 
 /** Writes a number of bytes: `1.1 GB`. */
@@ -125,11 +203,11 @@ function progressOf({ picture, failure }: ExploreModel): ReadingText {
   const hasFailed = picture.failure.value !== undefined;
   if (picture.progress.value === undefined) {
     const isBusy = !hasFailed && failure.value === undefined;
-    return { progress: isBusy ? "Finding the range…" : "", isBusy };
+    return { progress: isBusy ? "Finding the colour range…" : "", isBusy };
   }
   const { done, total, ms } = picture.progress.value;
-  const read = `${count(done)}/${count(total)} chunks`;
-  if (done === total) return { progress: `${read} · ${Math.round(ms)} ms`, isBusy: false };
-  if (hasFailed) return { progress: read, isBusy: false };
-  return { progress: `Reading ${count(done)} of ${count(total)} chunks…`, isBusy: true };
+  const chunks = `${count(total)} ${total === 1 ? "chunk" : "chunks"}`;
+  if (done === total) return { progress: `Read ${chunks} in ${Math.round(ms)} ms`, isBusy: false };
+  if (hasFailed) return { progress: `Read ${count(done)} of ${chunks}`, isBusy: false };
+  return { progress: `Reading ${count(done)} of ${chunks}…`, isBusy: true };
 }

@@ -1,4 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
+import { unitText, withUnits } from "../../cf/unit-text.js";
 import type { VariableDescription } from "../protocol.js";
 import { count } from "./axis-ticks.js";
 import { Failure } from "./controls.js";
@@ -38,13 +39,13 @@ export function TextView({ model }: { readonly model: ExploreModel }) {
     );
   }
   const { texts, length } = shown;
-  const { units = "", shape } = variable;
+  const { units, shape } = variable;
   return (
     <section class="text" aria-label="Values">
       {length === 0 && <p class="note">This variable has no values: its shape is {shape.join(" × ")}.</p>}
       {shape.length === 0 && (
         <p class="value" dir="auto">
-          {texts[0]} {units}
+          {withUnits(texts[0] ?? "", units)}
         </p>
       )}
       {shape.length > 0 && length > 0 && (
@@ -53,7 +54,7 @@ export function TextView({ model }: { readonly model: ExploreModel }) {
             {texts.length < length
               ? `The first ${count(texts.length)} of ${count(length)} values`
               : `${count(length)} ${length === 1 ? "value" : "values"}`}
-            {units === "" ? "" : ` in ${units}`}
+            {units === undefined ? "" : ` in ${unitText(units)}`}
           </p>
           <ValueTable variable={variable} texts={texts} />
         </>

@@ -55,7 +55,7 @@ export function parseViewHash(hash: string): ParsedView {
     if (part === "") continue;
     const [key, value] = splitPart(part) ?? [];
     if (key === undefined || value === undefined)
-      problems.push(`The address has “${part}”, which is badly escaped.`);
+      problems.push(`The address contains “${part}”, which is not escaped correctly.`);
     else if (key.startsWith(DIMENSION)) at.push([key.slice(DIMENSION.length), parsePosition(value)]);
     else values.set(key, value);
   }
@@ -64,7 +64,7 @@ export function parseViewHash(hash: string): ParsedView {
     const text = values.get(key);
     if (text === undefined) return undefined;
     const value = parse(text);
-    if (value === undefined) problems.push(`The address has “${key}=${text}”; expected ${expected}.`);
+    if (value === undefined) problems.push(`The address contains “${key}=${text}”: expected ${expected}.`);
     return value;
   }
 

@@ -217,7 +217,7 @@ export async function fetchBytes(
   if (response.status === 404) {
     const gone = /^(?:Dataset|Group|Variable) /.test(answer.detail ?? "");
     if (!gone) return undefined;
-    throw new ReadFailure(`${sentenceCase(what)} is not there any more: ${answer.detail}.`);
+    throw new ReadFailure(`${sentenceCase(what)} no longer exists: ${answer.detail}.`);
   }
   const requestId = response.headers.get("x-request-id") ?? answer.id;
   const detail = answer.detail === undefined ? "" : `, "${answer.detail}"`;

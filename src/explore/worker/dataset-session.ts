@@ -46,7 +46,7 @@ export class DatasetSession {
       read(store, "the dataset's metadata"),
       overviews === undefined ? undefined : read(overviews, "the metadata of the overviews"),
     ]);
-    if (metadata === undefined) throw new ReadFailure("This dataset does not exist any more.");
+    if (metadata === undefined) throw new ReadFailure("This dataset no longer exists.");
     return new DatasetSession(request, describeDataset(metadata, coarse, group), limits);
   }
 
@@ -104,7 +104,7 @@ export class DatasetSession {
     const { bytes } = costOf(1, chunkShape, dataType.itemSize);
     if (bytes > MAX_UNASKED_CHUNK_BYTES && !this.queue.has(job.key))
       throw new ReadFailure(
-        `A chunk of "${source.path}" has ${Math.round(bytes / 2 ** 20)} MiB: it is read for a picture only.`,
+        `Each chunk of "${source.path}" has ${Math.round(bytes / 2 ** 20)} MiB, too much to read for one value.`,
       );
     return this.queue.read(job, priority, signal);
   }

@@ -218,7 +218,7 @@ export class ExploreSession {
 
   #fail(id: number, error: unknown): void {
     const failure =
-      error instanceof ReadFailure ? error : new ReadFailure(`Something went wrong: ${messageOf(error)}.`);
+      error instanceof ReadFailure ? error : new ReadFailure(`Unexpected error: ${messageOf(error)}.`);
     const { message: sentence, requestId, mayRetry } = failure;
     this.#reply(id, { kind: "failed", sentence, requestId, mayRetry });
     this.#running.delete(id);

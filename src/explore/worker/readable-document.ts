@@ -50,7 +50,7 @@ export function readableDocument(document: JsonObject, packing: Packing): Readab
   const unreadable = codecs.find(({ id }) => typeof id !== "string" || !isReadableCodec(id));
   if (unreadable !== undefined) {
     const other = unreadable === compressor ? "with another compressor" : "without this filter";
-    return `${unreadable.id} cannot be decoded in a browser; serve it ${other}.`;
+    return `The codec ${unreadable.id} cannot be decoded in a browser; serve the dataset ${other}.`;
   }
 
   const dataType = parseDataType(dtype);
@@ -59,7 +59,7 @@ export function readableDocument(document: JsonObject, packing: Packing): Readab
   if (stored === undefined) return `Values of the type ${dataType.numpyStr} cannot be shown in a browser.`;
   const typed = codecs.find(({ id }) => id === "delta" || id === "fixedscaleoffset");
   if (typed !== undefined && (stored.count > 1 || !isSameType(typed, dataType)))
-    return `The codec ${typed.id} of ${dataType.numpyStr} cannot be decoded in a browser.`;
+    return `The codec ${typed.id} with the type ${dataType.numpyStr} cannot be decoded in a browser.`;
 
   const count = elementCount(chunkShape);
   const decodedBytes = isText ? undefined : count * dataType.itemSize;

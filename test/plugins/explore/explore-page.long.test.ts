@@ -69,7 +69,7 @@ t.test("the explorer in a browser", { skip: clientMissing("chromium") }, async (
     })()`);
       t.same(size, [320, 89]);
       await picture.click();
-      await page.getByText(/chunks · /).waitFor();
+      await page.getByText(/^Read [\d,]+ chunks? in /).waitFor();
       t.match(page.url(), /\/some\/prefix\/datasets\/air\/explore#v=air/);
       t.match(await page.title(), "air · Explore");
       t.match(await page.locator("main").textContent(), "Air temperature");
@@ -97,7 +97,7 @@ t.test("the explorer in a browser", { skip: clientMissing("chromium") }, async (
     t.teardown(() => page.close());
     const problems = watchPage(page, url);
     await page.goto(`${url}/datasets/air/explore?token=${encodeURIComponent(TOKEN)}`);
-    await page.getByText(/chunks · /).waitFor();
+    await page.getByText(/^Read [\d,]+ chunks? in /).waitFor();
     t.same(problems, []);
   });
 });

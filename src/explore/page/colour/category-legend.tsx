@@ -11,7 +11,7 @@ const GAP = 16;
 export function CategoryLegend(props: { readonly model: ExploreModel; readonly categories: Categories }) {
   const { model, categories } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
-  const { hasMissing, hasAbove, bytes } = useValue(model.contents);
+  const { hasAbove, bytes } = useValue(model.contents);
   const names = shownNames(categories, bytes);
   useEffect(() => {
     const element = canvas.current;
@@ -30,17 +30,29 @@ export function CategoryLegend(props: { readonly model: ExploreModel; readonly c
           aria-label={`Categories: ${names.map((index) => categories.names[index]).join(", ")}`}
         />
       </section>
-      {hasMissing && <MissingLegend />}
+      <Legend model={model} />
     </div>
   );
 }
 
-/** What missing cells look like. */
-export function MissingLegend() {
+/** What the colours count, and what missing cells look like. */
+export function Legend({
+  model,
+  text,
+}: {
+  readonly model: ExploreModel;
+  readonly text?: string | undefined;
+}) {
+  const { hasMissing } = useValue(model.contents);
   return (
-    <span class="legend">
-      <span class="hatch" aria-hidden="true" /> missing
-    </span>
+    <p class="legend">
+      {text !== undefined && <span class="units">{text}</span>}
+      {hasMissing && (
+        <span>
+          <span class="hatch" aria-hidden="true" /> missing
+        </span>
+      )}
+    </p>
   );
 }
 

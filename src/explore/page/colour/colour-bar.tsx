@@ -1,11 +1,12 @@
 import { effect } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
+import { unitText, withUnits } from "../../../cf/unit-text.js";
 import type { ShownRange } from "../../protocol.js";
-import { numberTicks, type Tick } from "../axis-ticks.js";
+import { fittingTicks, numberTicks, powerTicks, type Tick } from "../axis-ticks.js";
 import { useValue, watchLook } from "../hooks.js";
 import { cssColour } from "../map/frame-painter.js";
 import type { ExploreModel } from "../model.js";
-import { MissingLegend } from "./category-legend.js";
+import { Legend } from "./category-legend.js";
 import { positionInRange, roundToRange, valueInRange } from "./colour-model.js";
 
 /** Values that the colour bar spans: the range, and a margin at both sides. */
@@ -69,7 +70,7 @@ function drawColourBar(canvas: HTMLCanvasElement, model: ExploreModel, fixed?: B
     context.lineTo(x, top + STRIP);
     context.fill();
   }
-  drawLabels(context, model, range, domain, top);
+  drawLabels(context, range, domain, top);
   canvas.dataset.range = `${range.low},${range.high}`;
 }
 
@@ -100,7 +101,6 @@ function drawHistogram(
 
 function drawLabels(
   context: CanvasRenderingContext2D,
-  model: ExploreModel,
   range: ShownRange,
   domain: BarDomain,
   top: number,
@@ -108,38 +108,23 @@ function drawLabels(
   const { clientWidth: width, clientHeight: height } = context.canvas;
   const style = getComputedStyle(context.canvas);
   const [begin, end] = [domain.positionOf(range.low) * width, domain.positionOf(range.high) * width];
-  const units = model.variable.peek()?.units ?? "";
   context.fillStyle = style.color;
   context.font = `12px ${style.fontFamily}`;
   context.textBaseline = "bottom";
   context.strokeStyle = style.color;
   context.strokeRect(begin - 0.5, top - 0.5, end - begin + 1, STRIP + 1);
-  const texts = tickTexts(range, Math.max(2, Math.floor((end - begin) / TICK_DISTANCE)));
-  let free = 0;
-  texts.forEach(({ value, label }, index) => {
-    const isLast = index === texts.length - 1;
-    const text = isLast && units !== "" ? `${label} ${units}` : label;
-    const x = domain.positionOf(value) * width;
-    const own = context.measureText(label).width;
-    const wide = context.measureText(text).width;
-    const left = Math.max(0, Math.min(x - own / 2, width - wide));
-    context.fillRect(Math.round(x), top + STRIP, 1, 3);
-    if (left < free) return;
-    context.fillText(text, left, height);
-    free = left + wide + 8;
-  });
-}
-
-function tickTexts(range: ShownRange, count: number): Tick[] {
-  if (!range.isLog) return numberTicks(range.low, range.high, count);
-  const [first, last] = [Math.ceil(Math.log10(range.low) - 1e-9), Math.floor(Math.log10(range.high) + 1e-9)];
-  const step = Math.max(1, Math.ceil((last - first + 1) / count));
-  const powers = Array.from(
-    { length: Math.floor((last - first) / step) + 1 },
-    (_, index) => 10 ** (first + index * step),
-  );
-  const values = powers.length > 1 ? powers : [range.low, Math.sqrt(range.low * range.high), range.high];
-  return values.map((value) => ({ value, label: String(Number(value.toPrecision(3))) }));
+  const widthOf = ({ label }: Tick): number => context.measureText(label).width;
+  const spanOf = (tick: Tick): [number, number] => {
+    const wide = widthOf(tick);
+    const left = Math.max(0, Math.min(domain.positionOf(tick.value) * width - wide / 2, width - wide));
+    return [left, left + wide];
+  };
+  const most = Math.max(2, Math.floor((end - begin) / TICK_DISTANCE));
+  const ticksOf = range.isLog ? powerTicks : numberTicks;
+  for (const tick of fittingTicks(most, (count) => ticksOf(range.low, range.high, count), spanOf)) {
+    context.fillRect(Math.round(domain.positionOf(tick.value) * width), top + STRIP, 1, 3);
+    context.fillText(tick.label, spanOf(tick)[0], height);
+  }
 }
 
 /** Part of the range by which a key moves an end. */
@@ -157,8 +142,7 @@ export function ColourBar({ model }: { readonly model: ExploreModel }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const dragged = useRef<BarDomain | undefined>(undefined);
   const range = useValue(model.colours.range);
-  const units = useValue(model.variable)?.units ?? "";
-  const { hasMissing } = useValue(model.contents);
+  const units = useValue(model.variable)?.units;
   // Once an end is dropped, the bar shows the new range from end to end.
   const draw = () => drawColourBar(canvas.current!, model, dragged.current);
   useEffect(() => startBar(canvas.current!, model, draw), [model]);
@@ -168,14 +152,14 @@ export function ColourBar({ model }: { readonly model: ExploreModel }) {
         <canvas
           ref={canvas}
           role="img"
-          aria-label={`Colours from ${range?.low} to ${range?.high} ${units}`}
+          aria-label={`Colour bar${range === undefined ? "" : ` from ${range.low} to ${withUnits(String(range.high), units)}`}`}
         />
         {range !== undefined &&
           (["low", "high"] as const).map((end) => (
             <RangeHandle key={end} {...{ model, end, range, units, dragged }} onDropped={draw} />
           ))}
       </div>
-      {hasMissing && <MissingLegend />}
+      <Legend model={model} text={units === undefined ? undefined : unitText(units)} />
     </div>
   );
 }
@@ -207,7 +191,7 @@ function RangeHandle(props: {
   readonly model: ExploreModel;
   readonly end: "low" | "high";
   readonly range: ShownRange;
-  readonly units: string;
+  readonly units: string | undefined;
   /** What the bar spans while an end is dragged. */
   readonly dragged: { current: BarDomain | undefined };
   readonly onDropped: () => void;
@@ -226,11 +210,11 @@ function RangeHandle(props: {
       class={`handle ${end}`}
       role="slider"
       tabIndex={0}
-      aria-label={end === "low" ? "Lower end of the colours" : "Upper end of the colours"}
+      aria-label={end === "low" ? "Lower end of the colour range" : "Upper end of the colour range"}
       aria-valuemin={end === "low" ? domain.low : range.low}
       aria-valuemax={end === "low" ? range.high : domain.high}
       aria-valuenow={range[end]}
-      aria-valuetext={`${roundToRange(range[end], range)} ${units}`}
+      aria-valuetext={withUnits(String(roundToRange(range[end], range)), units)}
       style={{ left: `${domain.positionOf(range[end]) * 100}%` }}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);

@@ -8,10 +8,10 @@ import { rangeText } from "./colour-model.js";
 
 const SCALES = Object.keys(COLOUR_SCALES) as ColourScaleName[];
 const PERCENTILES: readonly (readonly [number, number, string])[] = [
-  [2, 98, "2–98 %"],
-  [0, 100, "least to greatest"],
-  [10, 90, "10–90 %"],
-  [0.1, 99.9, "0.1–99.9 %"],
+  [2, 98, "percentiles 2 to 98"],
+  [0, 100, "minimum to maximum"],
+  [10, 90, "percentiles 10 to 90"],
+  [0.1, 99.9, "percentiles 0.1 to 99.9"],
 ];
 
 const STOPS = 16;
@@ -33,12 +33,12 @@ export function ColourControls({ model }: { readonly model: ExploreModel }) {
       <ScalePicker model={model} />
       <IconButton
         icon="swap"
-        label="Reverse the colours"
+        label="Reverse the colour scale"
         isPressed={choice.isReversed}
         onClick={() => colours.choose({ isReversed: !choice.isReversed })}
       />
       <Choice
-        label="range"
+        label="Range"
         value={byHand ? "hand" : percentiles.join("-")}
         options={rangeOptions(percentiles)}
         onChoose={chooseRange}
@@ -46,15 +46,19 @@ export function ColourControls({ model }: { readonly model: ExploreModel }) {
       <RangeInput model={model} end="low" />
       <RangeInput model={model} end="high" />
       <button type="button" class="quiet" onClick={() => void colours.fitHere()}>
-        Fit here
+        Fit to view
       </button>
-      <Check label="log" isSet={choice.isLog} onChange={(isLog) => colours.choose({ isLog })} />
+      <Check label="Log scale" isSet={choice.isLog} onChange={(isLog) => colours.choose({ isLog })} />
       <Check
-        label="symmetric"
+        label="Symmetric"
         isSet={choice.isSymmetric}
         onChange={(isSymmetric) => colours.choose({ isSymmetric })}
       />
-      <Check label="lock" isSet={choice.isLocked} onChange={() => model.colours.toggleLock()} />
+      <Check
+        label="Keep for other variables"
+        isSet={choice.isLocked}
+        onChange={() => model.colours.toggleLock()}
+      />
     </section>
   );
 }
@@ -62,8 +66,8 @@ export function ColourControls({ model }: { readonly model: ExploreModel }) {
 function rangeOptions(percentiles: readonly number[]): [value: string, text: string][] {
   const listed = PERCENTILES.map(([low, high, label]): [string, string] => [`${low}-${high}`, label]);
   const own = percentiles.join("-");
-  if (!listed.some(([value]) => value === own)) listed.push([own, `${percentiles.join("–")} %`]);
-  return [...listed, ["hand", "by hand"]];
+  if (!listed.some(([value]) => value === own)) listed.push([own, `percentiles ${percentiles.join(" to ")}`]);
+  return [...listed, ["hand", "custom"]];
 }
 
 function percentilesOf(text: string): { readonly percentiles: readonly [number, number] } | undefined {
@@ -89,7 +93,7 @@ function RangeInput({ model, end }: { readonly model: ExploreModel; readonly end
       type="text"
       inputMode="decimal"
       style={{ minWidth: `${shown.length + 3}ch` }}
-      aria-label={end === "low" ? "Range from" : "Range to"}
+      aria-label={end === "low" ? "Minimum of the range" : "Maximum of the range"}
       value={text}
       onInput={(event) => setText(event.currentTarget.value)}
       onBlur={apply}

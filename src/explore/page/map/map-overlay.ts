@@ -1,6 +1,8 @@
+import { untracked } from "@preact/signals-core";
+import { labelWithUnits } from "../../../cf/unit-text.js";
 import { cellAxis } from "../../axis.js";
 import { type Box, INDEX_AXIS, type ProbeAnswer } from "../../protocol.js";
-import { axisTicks, cellEdges, degreeTicks, type Tick } from "../axis-ticks.js";
+import { axisTicks, axisUnitOf, cellEdges, degreeTicks, fittingTicks, type Tick } from "../axis-ticks.js";
 import type { ExploreModel } from "../model.js";
 import type { ResolvedView } from "../resolve-view.js";
 import { type Coasts, linesInBox } from "./coastline.js";
@@ -11,14 +13,27 @@ type Margins = Readonly<Record<"left" | "right" | "top" | "bottom", number>>;
 const PIXELS_PER_TICK = 90;
 const NARROW = 600;
 
-/** Returns the margins of a picture. Axes of a map need no titles. */
-export function marginsOf(width: number, hasTitles: boolean): Margins {
-  const room = hasTitles ? TITLE : 0;
-  if (width < NARROW) return { left: 40 + room, right: 6, top: 6, bottom: 20 + room };
-  return { left: 56 + room, right: 12, top: 8, bottom: 24 + room };
+const TITLE = 18;
+const LINE = 14;
+const PIXELS_PER_LETTER = 7;
+/** Numbers and dates are no longer than this, and never cut. */
+const MOST_NUMBER = 130;
+
+/** Returns the pixels that are needed beside those of numbers: for titles, which axes of a map do without, and for names of rows. */
+export function titleRoomOf(model: ExploreModel): number {
+  const { axes, values } = model.resolved.value ?? {};
+  if (model.camera.plane.value?.aspect === "degrees") return 0;
+  const { texts = [], calendar } = values?.[axes?.y ?? 0] ?? {};
+  if (calendar !== undefined || model.camera.inCells.value) return TITLE;
+  return TITLE + texts.reduce((most, { length }) => Math.max(most, (length - 6) * PIXELS_PER_LETTER), 0);
 }
 
-const TITLE = 18;
+/** Returns the margins of a picture that is as wide as this, with {@link titleRoomOf}. */
+export function marginsOf(width: number, titleRoom: number): Margins {
+  const [left, below] = [Math.min(titleRoom, width / 4), Math.min(titleRoom, TITLE)];
+  if (width < NARROW) return { left: 44 + left, right: 6, top: 6, bottom: 20 + below };
+  return { left: 60 + left, right: 12, top: 8, bottom: 24 + below };
+}
 
 interface Drawing {
   readonly context: CanvasRenderingContext2D;
@@ -44,7 +59,10 @@ export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coas
   context.clearRect(0, 0, clientWidth, clientHeight);
   if (resolved?.axes === undefined || box === undefined) return;
   const isMap = model.camera.plane.peek()?.aspect === "degrees";
-  const margins = marginsOf(clientWidth, !isMap);
+  const margins = marginsOf(
+    clientWidth,
+    untracked(() => titleRoomOf(model)),
+  );
   const drawing: Drawing = { context, style: getComputedStyle(canvas), model, resolved, box, size, margins };
   drawGraticule(drawing);
   if (!isMap) drawTitles(drawing);
@@ -89,31 +107,49 @@ function drawCoast({ context, style, box, size }: Drawing, { fine, coarse }: Coa
 function drawGraticule(drawing: Drawing): void {
   const { context, style, box, size, margins } = drawing;
   const isMap = drawing.model.camera.plane.peek()?.aspect === "degrees";
-  const [xTicks, yTicks] = ticksOf(drawing);
   context.font = `12px ${style.fontFamily}`;
+  const [xTicks, yTicks] = ticksOf(drawing);
   context.fillStyle = style.getPropertyValue("--muted");
   context.strokeStyle = style.getPropertyValue(isMap ? "--graticule" : "--muted");
   context.lineWidth = 1;
   context.textBaseline = "top";
-  let free = 0;
-  for (const { value, label } of xTicks) {
-    const x = margins.left + pointOf(box, size, { x: value, y: box.top }).x;
-    const bottom = margins.top + size.height;
+  const bottom = margins.top + size.height;
+  for (const tick of xTicks) {
+    const x = margins.left + pointOf(box, size, { x: tick.value, y: box.top }).x;
     drawLine(context, x, isMap ? margins.top : bottom, x, bottom + 4);
-    const { width } = context.measureText(label);
-    const left = Math.max(0, Math.min(x - width / 2, margins.left + size.width + margins.right - width));
-    if (left < free) continue;
-    context.fillText(label, left, bottom + 6);
-    free = left + width + 6;
+    context.fillText(tick.label, columnSpan(drawing, tick)[0], bottom + 6);
   }
-  context.textAlign = "right";
   context.textBaseline = "middle";
-  for (const { value, label } of yTicks) {
-    const y = margins.top + pointOf(box, size, { x: box.left, y: value }).y;
+  context.lineJoin = "round";
+  for (const tick of yTicks) {
+    const y = margins.top + pointOf(box, size, { x: box.left, y: tick.value }).y;
     drawLine(context, margins.left - 4, y, isMap ? margins.left + size.width : margins.left, y);
-    context.fillText(label, margins.left - 6, Math.max(8, y), margins.left - 8);
+    const [top, below] = rowSpan(drawing, tick);
+    const least = isMap ? 2 : TITLE;
+    const left = Math.max(least, margins.left - 6 - context.measureText(tick.label).width);
+    // A label that is wider than the margin covers some cells.
+    context.save();
+    context.lineWidth = 3;
+    context.strokeStyle = style.getPropertyValue("--bg");
+    context.strokeText(tick.label, left, (top + below) / 2);
+    context.restore();
+    context.fillText(tick.label, left, (top + below) / 2);
   }
-  context.textAlign = "left";
+}
+
+/** Returns the left and right end of a label below the picture. */
+function columnSpan({ context, box, size, margins }: Drawing, { value, label }: Tick): [number, number] {
+  const x = margins.left + pointOf(box, size, { x: value, y: box.top }).x;
+  const { width } = context.measureText(label);
+  const left = Math.max(0, Math.min(x - width / 2, margins.left + size.width + margins.right - width));
+  return [left, left + width];
+}
+
+/** Returns the upper and lower end of a label beside the picture, which stays above those below it. */
+function rowSpan({ box, size, margins }: Drawing, { value }: Tick): [number, number] {
+  const y = margins.top + pointOf(box, size, { x: box.left, y: value }).y;
+  const middle = Math.max(LINE / 2, Math.min(y, margins.top + size.height - 2));
+  return [middle - LINE / 2, middle + LINE / 2];
 }
 
 /** Writes the names of both axes, with their units. */
@@ -121,9 +157,11 @@ function drawTitles({ context, style, model, resolved, size, margins }: Drawing)
   const { axes, variable, values } = resolved;
   if (axes === undefined) return;
   const titleOf = (index: number): string => {
-    const { units, calendar } = values[index]!;
-    const hasUnits = units !== undefined && calendar === undefined && !model.camera.inCells.peek();
-    return `${variable.dims[index]}${hasUnits ? ` [${units}]` : ""}`;
+    const { isLatitude, isLongitude, dim } = variable.axes[index]!;
+    // Degrees and dates say what they are.
+    const isClear = isLatitude || isLongitude || values[index]!.calendar !== undefined;
+    const hasUnits = !isClear && !model.camera.inCells.peek();
+    return labelWithUnits(dim, hasUnits ? axisUnitOf(values[index]!).units : undefined);
   };
   context.fillStyle = style.getPropertyValue("--text");
   context.textAlign = "center";
@@ -142,26 +180,43 @@ function drawTitles({ context, style, model, resolved, size, margins }: Drawing)
   context.textAlign = "left";
 }
 
-/** Returns the ticks of both axes: of degrees if the picture is a map of a curvilinear grid. */
-function ticksOf({ model, resolved, box, size }: Drawing): [Tick[], Tick[]] {
+/** Returns the ticks of both axes that have room: of degrees if the picture is a map of a curvilinear grid. */
+function ticksOf(drawing: Drawing): [columns: readonly Tick[], rows: readonly Tick[]] {
+  const { model, resolved, box, size } = drawing;
   const { axes, variable, values } = resolved;
   if (axes === undefined) return [[], []];
   const countOf = (length: number) => Math.max(2, Math.floor(length / PIXELS_PER_TICK));
   const [columns, rows] = [countOf(size.width), countOf(size.height)];
   const [left, right] = [Math.min(box.left, box.right), Math.max(box.left, box.right)];
   const [bottom, top] = [Math.min(box.bottom, box.top), Math.max(box.bottom, box.top)];
-  if (model.camera.plane.peek()?.aspect === "degrees") {
-    return [degreeTicks(left, right, columns, "longitude"), degreeTicks(bottom, top, rows + 1, "latitude")];
-  }
-  const tick = (index: number, low: number, high: number, count: number): Tick[] =>
-    axisTicks(
-      variable.axes[index]!,
-      model.camera.inCells.peek() ? INDEX_AXIS : values[index]!,
-      low,
-      high,
-      count,
-    );
-  return [tick(axes.x, left, right, columns), tick(axes.y, bottom, top, rows + 1)];
+  const isMap = model.camera.plane.peek()?.aspect === "degrees";
+  const make = (index: number, low: number, high: number, count: number): Tick[] => {
+    if (isMap) return degreeTicks(low, high, count, index === axes.x ? "longitude" : "latitude");
+    const shown = model.camera.inCells.peek() ? INDEX_AXIS : values[index]!;
+    return axisTicks(variable.axes[index]!, shown, low, high, count);
+  };
+  const short = (ticks: readonly Tick[]) =>
+    ticks.map((tick) => ({ ...tick, label: shortened(drawing, tick.label) }));
+  return [
+    fittingTicks(
+      columns,
+      (count) => make(axes.x, left, right, count),
+      (tick) => columnSpan(drawing, tick),
+    ),
+    fittingTicks(
+      rows + 1,
+      (count) => short(make(axes.y, bottom, top, count)),
+      (tick) => rowSpan(drawing, tick),
+    ),
+  ];
+}
+
+/** Cuts a name for which the margin has no room. */
+function shortened({ context, margins }: Drawing, label: string): string {
+  const room = Math.max(margins.left - TITLE, MOST_NUMBER);
+  let short = label;
+  while (short.length > 4 && context.measureText(short).width > room) short = `${short.slice(0, -2)}…`;
+  return short;
 }
 
 /** Outlines a cell; one whose edges are not known is marked by its centre. */

@@ -2,12 +2,13 @@ import { computed, effect, untracked } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
 import type { Box } from "../../protocol.js";
 import { IconButton } from "../controls.js";
-import { useValue, watchLook } from "../hooks.js";
+import { useComputed, useValue, watchLook } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
+import { pictureText } from "../status-text.js";
 import { COASTS, type Coasts, loadCoast } from "./coastline.js";
 import { type GroundColours, NO_CONTENTS, paintFrame, parseColour } from "./frame-painter.js";
 import { listenToKeys, listenToPointers } from "./map-input.js";
-import { drawOverlay, marginsOf } from "./map-overlay.js";
+import { drawOverlay, marginsOf, titleRoomOf } from "./map-overlay.js";
 import type { ShownFrame } from "./picture-loader.js";
 import { type MapPlane, planePixels, pointOf } from "./plane-box.js";
 import { readoutOf } from "./probe-model.js";
@@ -23,6 +24,7 @@ export function MapView({ model }: { readonly model: ExploreModel }) {
   const data = useRef<HTMLCanvasElement>(null);
   const over = useRef<HTMLCanvasElement>(null);
   const isDimmed = useValue(model.picture.isDimmed);
+  const alternative = useRested(model, () => pictureText(model));
   useEffect(() => {
     const [frame, canvas, overlay] = [container.current, data.current, over.current];
     if (frame === null || canvas === null || overlay === null) return undefined;
@@ -30,18 +32,29 @@ export function MapView({ model }: { readonly model: ExploreModel }) {
   }, [model]);
   return (
     <div class="map" ref={container}>
-      <canvas class={isDimmed ? "data dimmed" : "data"} ref={data} />
+      <canvas class={isDimmed ? "data dimmed" : "data"} ref={data} role="img" aria-label={alternative} />
       <canvas class="over" ref={over} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: arrows and letters act on the map that has the focus */}
-      <div class="touch" role="application" tabIndex={0} aria-label="Map. Press ? for the keys." />
+      <div class="touch" role="application" tabIndex={0} aria-label="Map. Press ? for keyboard shortcuts." />
       <div class="zoom">
-        <IconButton icon="plus" label="Enlarge" onClick={() => model.camera.zoom(0.5)} />
-        <IconButton icon="minus" label="Reduce" onClick={() => model.camera.zoom(2)} />
+        <IconButton icon="plus" label="Zoom in" onClick={() => model.camera.zoom(0.5)} />
+        <IconButton icon="minus" label="Zoom out" onClick={() => model.camera.zoom(2)} />
         <IconButton icon="fit" label="Show everything" onClick={() => model.camera.show(undefined)} />
       </div>
       <Readout model={model} />
     </div>
   );
+}
+
+/** Returns what a function makes of signals as it was when the map rested last. */
+function useRested(model: ExploreModel, compute: () => string): string {
+  const rested = useRef("");
+  const text = useComputed(
+    () => (model.camera.isMoving.value || model.isPlaying.value ? undefined : compute()),
+    [model],
+  );
+  if (text !== undefined) rested.current = text;
+  return rested.current;
 }
 
 function Readout({ model }: { readonly model: ExploreModel }) {
@@ -81,14 +94,14 @@ function startMap(
     if (await loadCoast(coasts, source.coasts, camera.box.peek(), camera.canvas.peek())) schedule();
   };
   // A plane of another kind leaves other room for titles.
-  const hasTitles = computed(() => model.camera.plane.value?.aspect !== "degrees");
+  const titleRoom = computed(() => titleRoomOf(model));
   const touch = container.querySelector<HTMLElement>(".touch")!;
   const resize = (): void => {
-    placeCanvases(model, container, [canvas, touch], hasTitles.peek());
+    placeCanvases(model, container, [canvas, touch], titleRoom.peek());
     schedule();
   };
   const stopResizing = effect(() => {
-    void hasTitles.value;
+    void titleRoom.value;
     untracked(resize);
   });
   const stopDrawing = effect(() => {
@@ -113,10 +126,10 @@ function placeCanvases(
   model: ExploreModel,
   container: HTMLElement,
   elements: readonly HTMLElement[],
-  hasTitles: boolean,
+  titleRoom: number,
 ): void {
   const { clientWidth, clientHeight } = container;
-  const margins = marginsOf(clientWidth, hasTitles);
+  const margins = marginsOf(clientWidth, titleRoom);
   const width = Math.max(1, clientWidth - margins.left - margins.right);
   const height = Math.max(1, clientHeight - margins.top - margins.bottom);
   const { left, top } = margins;

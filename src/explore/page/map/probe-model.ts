@@ -1,4 +1,5 @@
 import { effect, type ReadonlySignal, type Signal, signal, untracked } from "@preact/signals-core";
+import { withUnits } from "../../../cf/unit-text.js";
 import type { Axis } from "../../axis.js";
 import type { AxisDescription, AxisValues, ProbeAnswer, View } from "../../protocol.js";
 import { cellEdges, degreesText, stepText } from "../axis-ticks.js";
@@ -91,8 +92,7 @@ interface Readout {
 /** Puts a cell and its value into words: centre, value with units, edges. */
 export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, isCurved: boolean): Readout {
   const { variable, axes, values, places } = resolved;
-  const hasUnits = answer.value !== undefined && variable.units !== undefined;
-  const value = hasUnits ? `${answer.text} ${variable.units}` : answer.text;
+  const value = withUnits(answer.text, answer.value === undefined ? undefined : variable.units);
   if (axes === undefined || answer.cell === undefined) return { place: "", value, bounds: "" };
   const parts = [axes.y, axes.x].map((index) => {
     const axis = variable.axes[index]!;

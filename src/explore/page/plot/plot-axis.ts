@@ -1,17 +1,18 @@
 import { extent } from "d3-array";
 import { isDownward } from "../../../cf/axis-roles.js";
 import { CALENDARS, type Calendar, cfTimeFormatter } from "../../../cf/cf-time.js";
+import { labelWithUnits, withUnits } from "../../../cf/unit-text.js";
 import type { JsonObject } from "../../../json/json-value.js";
 import { orderOf } from "../../axis.js";
 import type { AxisDescription, AxisValues, VariableDescription } from "../../protocol.js";
 import { MISSING_TEXT, unpackedText } from "../../value-text.js";
-import { count, daysOfIso, degreesText, stepText } from "../axis-ticks.js";
+import { axisUnitOf, count, daysOfIso, shortDegrees, stepTexts } from "../axis-ticks.js";
 
 /** The axis of a plot along which a series runs. Plain data. */
 export interface PlotAxis {
   /** Name of the dimension; `index` if a coordinate is plotted, which would be its own axis. */
   readonly dim: string;
-  /** `lat [degrees_north]`, or the name of the dimension alone. */
+  /** `lat [°N]`, or the name of the dimension alone. */
   readonly label: string;
   /** Ascending: values of the coordinate, days since day 0 of the calendar, or indices. */
   readonly positions: Float64Array;
@@ -48,13 +49,15 @@ export function createPlotAxis(axis: AxisDescription, values: AxisValues, attrs:
   const { dim, length, role } = axis;
   const isVertical = role === "Z";
   const calendar = values.calendar === undefined ? undefined : CALENDARS[values.calendar];
-  const positions = calendar === undefined ? values.numbers : daysOf(values, calendar);
+  const { factor, units } = axisUnitOf(values);
+  const numbers = factor === 1 ? values.numbers : values.numbers?.map((number) => number / factor);
+  const positions = calendar === undefined ? numbers : daysOf(values, calendar);
   const order = positions?.length === length ? orderOf(positions, false) : undefined;
   if (positions === undefined || order === undefined)
     return { ...indexPlotAxis(dim, length), names: values.texts, isVertical };
   return {
     ...indexPlotAxis(dim, 0),
-    label: values.units === undefined || calendar !== undefined ? dim : `${dim} [${values.units}]`,
+    label: labelWithUnits(dim, calendar === undefined ? units : undefined),
     positions: order > 0 ? positions : positions.toReversed(),
     isReversed: order < 0,
     calendar,
@@ -118,15 +121,17 @@ function daysOf({ numbers, texts }: AxisValues, calendar: Calendar): Float64Arra
 /** Returns a value with its units, with as many digits as its type has; `missing` for NaN and null. */
 export function textWithUnits(value: number | null | undefined, variable: VariableDescription): string {
   const text = unpackedText(variable, value ?? Number.NaN);
-  return variable.units === undefined || text === MISSING_TEXT ? text : `${text} ${variable.units}`;
+  return withUnits(text, text === MISSING_TEXT ? undefined : variable.units);
 }
 
 /** Returns where a series is, along all axes but its own: `40°N, 115°W, 850 hPa`. */
 export function placeText({ variable, values, at, along, onGrid }: SeriesPlace): string {
-  const places = axesBesides(variable, along).map((axis) => cellText(variable, values, axis, at[axis] ?? 0));
+  const places = stepTexts(variable, values, at, axesBesides(variable, along));
   if (onGrid === undefined) return places.join(", ");
   const { latitude, longitude } = onGrid;
-  return [...places, degreesText(latitude, "latitude", 3), degreesText(longitude, "longitude", 3)].join(", ");
+  return [...places, shortDegrees(latitude, "latitude", 3), shortDegrees(longitude, "longitude", 3)].join(
+    ", ",
+  );
 }
 
 /** Returns a value with its units, and no more digits than a description needs. */
@@ -143,31 +148,14 @@ export function isTime({ dataType, attrs }: VariableDescription): boolean {
 export function seriesSummary(variable: VariableDescription, values: readonly (number | null)[]): string {
   const present = values.filter((value) => value !== null);
   const [least, greatest] = extent(present);
-  if (least === undefined) return `${count(values.length)} values, all missing`;
+  const all = `${count(values.length)} ${values.length === 1 ? "value" : "values"}`;
+  if (least === undefined) return `${all}, all missing`;
   const missing = values.length - present.length;
   const missingText = missing === 0 ? "" : `, ${count(missing)} missing`;
-  return `${count(values.length)} values from ${roundText(least, variable)} to ${roundText(greatest, variable)}${missingText}`;
+  return `${all} from ${roundText(least, variable)} to ${roundText(greatest, variable)}${missingText}`;
 }
 
 /** Returns the axes of a variable but one. */
 export function axesBesides({ axes }: VariableDescription, along: number): number[] {
   return axes.map((_, index) => index).filter((index) => index !== along);
-}
-
-function cellText(
-  variable: VariableDescription,
-  values: readonly AxisValues[],
-  index: number,
-  cell: number,
-): string {
-  const axis = variable.axes[index];
-  const own = values[index]!;
-  const number = own.numbers?.[cell];
-  if (number !== undefined && (axis?.isLatitude === true || axis?.isLongitude === true)) {
-    const degrees = Number(number.toPrecision(7));
-    const decimals = Math.min(4, (String(Math.abs(degrees)).split(".")[1] ?? "").length);
-    return degreesText(degrees, axis.isLatitude ? "latitude" : "longitude", decimals);
-  }
-  const text = stepText(own, cell);
-  return own.texts === undefined && own.units === undefined ? `${axis?.dim} ${text}` : text;
 }

@@ -1,4 +1,5 @@
 import { computed, effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
+import { labelWithUnits, withUnits } from "../../../cf/unit-text.js";
 import {
   type FailedAnswer,
   INDEX_AXIS,
@@ -199,7 +200,7 @@ export interface ShownPlot {
   readonly values: readonly (number | null)[];
   readonly valueLabel: string;
   /** Writes a value beside its axis; undefined if values are numbers. */
-  readonly valueTick?: (value: number) => string;
+  readonly valueTick?: ((value: number) => string) | undefined;
   readonly isLog: boolean;
   /** Whether values are bars as wide as the distance of positions: a histogram. */
   readonly isBars: boolean;
@@ -224,13 +225,13 @@ export function seriesShown(
     summary: seriesSummary(variable, plotValues(axis, values, false)),
     axis,
     values: plotValues(axis, values, isLog),
-    valueLabel: labelOf(variable),
+    valueLabel: labelWithUnits(variable.name, variable.units),
     ...(isTime(variable) && { valueTick: (value) => shortDate(unpackedText(variable, value)) }),
     isLog,
     isBars: false,
     textOf: (index) => {
       const cell = cellOfPosition(axis, index);
-      return `${stepText(place.values[along]!, cell)}: ${textWithUnits(values[cell], variable)}`;
+      return `${stepText(place.values[along]!, cell, variable.axes[along])}: ${textWithUnits(values[cell], variable)}`;
     },
     csv: () => seriesCsv(place, values),
     onClick: (index) => onCell(cellOfPosition(axis, index)),
@@ -246,26 +247,28 @@ export function histogramShown(
 ): ShownPlot {
   const { bins, least, greatest, missing } = found;
   const width = (greatest - least) / Math.max(1, bins.length);
-  const boundsOf = (index: number) =>
-    [least + width * index, least + width * (index + 1)].map((bound) => Number(bound.toPrecision(5)));
-  const units = variable.units === undefined ? "" : ` ${variable.units}`;
+  const boundsText = (index: number): string =>
+    [0, 1]
+      .map((end) =>
+        withUnits(
+          String(Number((least + width * (index + end)).toPrecision(5))),
+          end === 0 ? undefined : variable.units,
+        ),
+      )
+      .join(" to ");
   const positions = Float64Array.from(bins, (_, index) => least + width * (index + 0.5));
   return {
     variable,
     name: `histogram of ${variable.name}`,
     place,
     summary: `${count(found.count)} values${missing === 0 ? "" : `, ${count(missing)} missing`}`,
-    axis: { ...indexPlotAxis(labelOf(variable), bins.length), positions },
+    axis: { ...indexPlotAxis(labelWithUnits(variable.name, variable.units), bins.length), positions },
     values: bins.map((each) => (isLog && each === 0 ? null : each)),
-    valueLabel: "values",
+    valueLabel: "number of values",
     isLog,
     isBars: true,
-    textOf: (index) => `${boundsOf(index).join(" to ")}${units}: ${count(bins[index] ?? 0)} values`,
+    textOf: (index) => `${boundsText(index)}: ${count(bins[index] ?? 0)} values`,
     csv: () => histogramCsv(variable, found),
     onClick: () => {},
   };
-}
-
-function labelOf({ name, units }: VariableDescription): string {
-  return units === undefined ? name : `${name} [${units}]`;
 }

@@ -1,5 +1,5 @@
 import type uPlot from "uplot";
-import { dateTicks, numberTicks, type Tick } from "../axis-ticks.js";
+import { dateTicks, fittingTicks, numberTicks, shortNumber, type Tick } from "../axis-ticks.js";
 import type { PlotAxis } from "./plot-axis.js";
 import type { ShownPlot } from "./plot-model.js";
 
@@ -15,6 +15,7 @@ export interface PlotEvents {
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const TICK_DISTANCE = { horizontal: 90, vertical: 34 };
+const LINE = 14;
 
 /** Returns uPlot's options of a plot. Colours, and the mark of the step that is shown, are asked for at each drawing. */
 export function plotOptions(
@@ -31,7 +32,7 @@ export function plotOptions(
       x: { time: false, ori: isVertical ? 1 : 0, dir: isDownward ? -1 : 1 },
       y: { ori: isVertical ? 0 : 1, distr: isLog ? 3 : 1 },
     },
-    axes: axesOf(axis, valueLabel, valueTick, colours),
+    axes: axesOf({ axis, isLog, valueLabel, valueTick }, colours),
     series: [
       {},
       {
@@ -61,9 +62,7 @@ export function plotOptions(
 
 /** Returns the axes of positions and of values. */
 function axesOf(
-  axis: PlotAxis,
-  valueLabel: string,
-  valueTick: ShownPlot["valueTick"],
+  { axis, isLog, valueLabel, valueTick }: Pick<ShownPlot, "axis" | "isLog" | "valueLabel" | "valueTick">,
   colours: () => PlotColours,
 ): uPlot.Axis[] {
   const { isVertical, calendar } = axis;
@@ -82,10 +81,14 @@ function axesOf(
   });
   // Dates say what they are.
   const label = calendar === undefined ? { label: axis.label } : {};
-  const values = valueTick && { values: (_plot: uPlot, splits: number[]) => splits.map(valueTick) };
+  const write = isLog ? shortNumber : valueTick;
+  const values = write && {
+    values: (_plot: uPlot, splits: (number | null)[]) =>
+      splits.map((value) => (value === null ? "" : write(value))),
+  };
   return [
-    { ...common(positionSide), scale: "x", ...label, ...positionTicks(axis) },
-    { ...common(valueSide), scale: "y", label: valueLabel, ...values },
+    { ...common(positionSide), scale: "x", ...label, ...ticksOf(axis, isVertical) },
+    { ...common(valueSide), scale: "y", label: valueLabel, ...(values ?? ticksOf(NUMBERS, !isVertical)) },
   ];
 }
 
@@ -100,22 +103,31 @@ function lonePoints(plot: uPlot, series: number, areShown: boolean): number[] | 
   return lone.length > 0 ? lone : null;
 }
 
-/** Returns ticks at round dates, names or numbers. */
-function positionTicks({ calendar, names, isVertical }: PlotAxis): Partial<uPlot.Axis> {
-  if (calendar === undefined && names === undefined) return {};
-  const distance = isVertical ? TICK_DISTANCE.vertical : TICK_DISTANCE.horizontal;
-  let ticks: readonly Tick[] = [];
+const NUMBERS = { calendar: undefined, names: undefined };
+
+/** Returns ticks at round dates, names or numbers, as many as there is room for. */
+function ticksOf(
+  { calendar, names }: Pick<PlotAxis, "calendar" | "names">,
+  isUpright: boolean,
+): Partial<uPlot.Axis> {
+  const distance = isUpright ? TICK_DISTANCE.vertical : TICK_DISTANCE.horizontal;
+  const labelOf = ({ label }: Tick): string => (isUpright ? label.replace("\n", " ") : label);
+  let shown: readonly Tick[] = [];
   return {
     splits: (plot, _axis, low, high) => {
-      const length = (isVertical ? plot.bbox.height : plot.bbox.width) / devicePixelRatio;
-      const count = Math.max(2, Math.floor(length / distance));
-      ticks =
-        calendar === undefined
-          ? nameTicks(names ?? [], low, high, count)
-          : dateTicks(calendar, low, high, count);
-      return ticks.map(({ value }) => value);
+      const length = (isUpright ? plot.bbox.height : plot.bbox.width) / devicePixelRatio;
+      const make = (count: number): Tick[] => {
+        if (calendar !== undefined) return dateTicks(calendar, low, high, count);
+        return names === undefined ? numberTicks(low, high, count) : nameTicks(names, low, high, count);
+      };
+      shown = fittingTicks(Math.max(2, Math.floor(length / distance)), make, (tick) => {
+        const middle = ((tick.value - low) / (high - low)) * length;
+        const half = isUpright ? LINE / 2 : widthOf(plot, labelOf(tick).split("\n")) / 2;
+        return [middle - half, middle + half];
+      });
+      return shown.map(({ value }) => value);
     },
-    values: () => ticks.map(({ label }) => (isVertical ? label.replace("\n", " ") : label)),
+    values: () => shown.map(labelOf),
   };
 }
 
@@ -127,11 +139,16 @@ function nameTicks(names: readonly string[], low: number, high: number, count: n
 
 /** Returns the width of the labels at the side of a plot. */
 function sideWidth(plot: uPlot, values: string[] | null): number {
-  plot.ctx.save();
-  plot.ctx.font = FONT;
-  const widths = (values ?? []).map((text) => plot.ctx.measureText(text).width);
-  plot.ctx.restore();
-  return Math.ceil(Math.max(20, ...widths)) + 14;
+  return Math.ceil(Math.max(20, widthOf(plot, values ?? []))) + 14;
+}
+
+/** Returns the width of the longest text. */
+function widthOf({ ctx }: uPlot, texts: readonly string[]): number {
+  ctx.save();
+  ctx.font = FONT;
+  const widths = texts.map((text) => ctx.measureText(text).width);
+  ctx.restore();
+  return Math.max(0, ...widths);
 }
 
 function selectPart(plot: uPlot, isVertical: boolean, { onSelect }: PlotEvents): void {

@@ -23,7 +23,7 @@ function PlotChoices({ model, along }: { readonly model: ExploreModel; readonly 
   return (
     <>
       <Choice
-        label="plot"
+        label="Plot"
         value={probe?.plot ?? "series"}
         options={[
           ["series", "series"],
@@ -59,7 +59,7 @@ function SeriesProgress({ plot }: { readonly plot: PlotModel }) {
   const read = `${count(done)} of ${count(total)} chunks`;
   if (tooMuch !== undefined) {
     const cost = `${count(tooMuch.chunks)} chunks, about ${bytesText(tooMuch.bytes)}`;
-    return noteOf(`This plot reads ${cost}.`, "Read them", confirm);
+    return noteOf(`This plot has to read ${cost}.`, "Read them", confirm);
   }
   if (isReading) return total > 0 ? noteOf(read, "Stop", () => plot.cancel()) : null;
   if (failure !== undefined || done === total) return null;
@@ -73,7 +73,7 @@ function NoPlot({ model }: { readonly model: ExploreModel }) {
     <section class="plot" aria-label="Plot">
       {fixed !== undefined && fixed.cell === undefined && (
         <p class="note">
-          This place is outside of the grid: there is nothing to plot.{" "}
+          This place is outside the grid, so there is nothing to plot.{" "}
           <button type="button" onClick={() => model.setProbe(undefined)}>
             Close the plot
           </button>
@@ -93,7 +93,7 @@ function useShownPlot(model: ExploreModel, plot: PlotModel, wantsLog: boolean) {
   const histogram = useValue(plot.histogram);
   const resolved = useValue(model.resolved);
   const variable = isHistogram ? resolved?.variable : place?.variable;
-  const histogramPlace = resolved?.axes === undefined ? "" : "what is visible";
+  const histogramPlace = resolved?.axes === undefined ? "" : "of the visible cells";
   const shown = useMemo(() => {
     if (variable === undefined) return undefined;
     if (isHistogram)
@@ -150,15 +150,15 @@ export function PlotView({ model }: { readonly model: ExploreModel }) {
         <h2>
           {shown?.name ?? "Plot"} <span class="muted">{shown?.place}</span>
         </h2>
-        <PlotChoices model={model} along={place?.along} />
-        <Check label="log" isSet={wantsLog} onChange={setLog} />
-        <button type="button" disabled={zoom === undefined} onClick={() => setZoom(undefined)}>
-          Whole axis
-        </button>
-        <SaveButtons shown={maySave ? shown : undefined} section={section} />
         {hasProbe && resolved.axes !== undefined && (
           <IconButton icon="close" label="Close the plot" onClick={() => model.setProbe(undefined)} />
         )}
+        <PlotChoices model={model} along={place?.along} />
+        <Check label="Log scale" isSet={wantsLog} onChange={setLog} />
+        <button type="button" disabled={zoom === undefined} onClick={() => setZoom(undefined)}>
+          Reset zoom
+        </button>
+        <SaveButtons shown={maySave ? shown : undefined} section={section} />
       </div>
       {failure !== undefined && (
         <Failure
@@ -235,12 +235,12 @@ function ReadPlot(props: {
           min={0}
           max={Math.max(0, positions.length - 1)}
           value={point ?? 0}
-          aria-label="Read the plot"
+          aria-label="Read values"
           aria-valuetext={shown.textOf(point ?? 0)}
           onInput={(event) => setPoint(event.currentTarget.valueAsNumber)}
         />
-        <IconButton icon="plus" label="Enlarge the axis here" onClick={() => enlarge(0.5)} />
-        <IconButton icon="minus" label="Reduce the axis here" onClick={() => enlarge(2)} />
+        <IconButton icon="plus" label="Zoom in on the plot" onClick={() => enlarge(0.5)} />
+        <IconButton icon="minus" label="Zoom out of the plot" onClick={() => enlarge(2)} />
         <output>{point === undefined ? shown.summary : shown.textOf(point)}</output>
       </div>
     </>

@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import { type ClientCode, type CodeVariable, selectionCode } from "../../../usage/selection-code.js";
-import { Choice, CopyButton } from "../controls.js";
+import { Choice, CopyButton, IconButton } from "../controls.js";
 import { useComputed, useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import { alongOf } from "../plot/plot-model.js";
@@ -12,26 +12,14 @@ type Part = "picture" | "series";
 
 type ClientName = ClientCode["client"];
 
-/** Code that reads what is on the screen with each client. */
-export function CodePanel({ model }: { readonly model: ExploreModel }) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <details
-      class="code"
-      onToggle={(event) => setOpen(event.currentTarget.open)}
-      onKeyDown={(event) => {
-        if (event.key !== "Escape" || !isOpen) return;
-        event.currentTarget.open = false;
-        event.currentTarget.querySelector("summary")?.focus();
-      }}
-    >
-      <summary>Code for what is shown</summary>
-      {isOpen && <Codes model={model} />}
-    </details>
-  );
-}
-
-function Codes({ model }: { readonly model: ExploreModel }) {
+/** Code that reads what is on the screen, with each client. It has a place of its own beside or below the map. */
+export function CodePanel({
+  model,
+  onClose,
+}: {
+  readonly model: ExploreModel;
+  readonly onClose: () => void;
+}) {
   const [client, setClient] = useState<ClientName>("xarray");
   const [part, setPart] = useState<Part>("picture");
   const hasSeries = useValue(model.probes.fixed)?.cell !== undefined;
@@ -44,40 +32,62 @@ function Codes({ model }: { readonly model: ExploreModel }) {
   );
   const shown = codes.find((each) => each.client === client) ?? codes[0];
   return (
-    <div aria-busy={isMoving}>
-      {hasSeries && (
-        <Choice
-          class="code-part"
-          label="of the"
-          value={part}
-          options={[
-            ["picture", "visible picture"],
-            ["series", "series"],
-          ]}
-          onChoose={setPart}
-        />
-      )}
-      <fieldset class="tabs">
-        <legend class="spoken">Client</legend>
-        {codes.map((each) => (
-          <label key={each.client}>
-            <input
-              type="radio"
-              name="code-client"
-              value={each.client}
-              checked={each.client === client}
-              onChange={() => setClient(each.client)}
-            />
-            {each.client}
-          </label>
-        ))}
-      </fieldset>
+    <section
+      class="code"
+      aria-label="Code"
+      aria-busy={isMoving}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        onClose();
+        document.getElementById("code-button")?.focus();
+      }}
+    >
+      <div class="code-head">
+        <h2>Code for this view</h2>
+        {hasSeries && (
+          <Choice
+            label="Reads"
+            value={part}
+            options={[
+              ["picture", "the visible cells"],
+              ["series", "the plotted series"],
+            ]}
+            onChoose={setPart}
+          />
+        )}
+        <ClientChoice codes={codes} client={client} onChoose={setClient} />
+        <CopyButton label="Copy code" textOf={() => shown?.code ?? ""} />
+        <IconButton icon="close" label="Close the code" onClick={onClose} />
+      </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: code that scrolls is scrolled by the keys, too */}
       <section tabIndex={0} aria-label={`Code for ${shown?.client}`}>
         <pre data-language={shown?.language}>{shown?.code}</pre>
       </section>
-      <CopyButton label="Copy code" textOf={() => shown?.code ?? ""} />
-    </div>
+    </section>
+  );
+}
+
+function ClientChoice(props: {
+  readonly codes: readonly ClientCode[];
+  readonly client: ClientName;
+  readonly onChoose: (client: ClientName) => void;
+}) {
+  return (
+    <fieldset class="tabs">
+      <legend class="spoken">Client</legend>
+      {props.codes.map((each) => (
+        <label key={each.client}>
+          <input
+            type="radio"
+            name="code-client"
+            value={each.client}
+            checked={each.client === props.client}
+            onChange={() => props.onChoose(each.client)}
+          />
+          {each.client}
+        </label>
+      ))}
+    </fieldset>
   );
 }
 

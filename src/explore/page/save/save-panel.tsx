@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
-import { stepText } from "../axis-ticks.js";
+import { labelWithUnits } from "../../../cf/unit-text.js";
 import { useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
+import { otherSteps } from "../status-text.js";
 
 /** Lets a person save a file. */
 export function saveFile(name: string, content: Blob): void {
@@ -130,10 +131,9 @@ export function SavePanel({ model }: { readonly model: ExploreModel }) {
     const figure = document.querySelector<HTMLElement>(".map");
     if (figure === null) return;
     const steps = stepsOf(model);
-    const units = variable.units === undefined ? "" : ` [${variable.units}]`;
     try {
       const png = await pngOf({
-        title: `${variable.title}${units}`,
+        title: labelWithUnits(variable.title, variable.units),
         subtitle: [model.source.title, ...steps].join(" · "),
         link: publicLink(location.href),
         figure,
@@ -159,12 +159,8 @@ export function SavePanel({ model }: { readonly model: ExploreModel }) {
 function stepsOf(model: ExploreModel): string[] {
   const resolved = model.resolved.peek();
   if (resolved === undefined) return [];
-  const { variable, values, axes, at } = resolved;
+  const { variable, at } = resolved;
   const { selection } = model.picture.frame.peek()?.request ?? {};
   const shown = selection?.variable === variable.path ? selection.at : at;
-  return variable.axes.flatMap(({ dim, role }, index) => {
-    if (index === axes?.x || index === axes?.y) return [];
-    const text = stepText(values[index]!, shown[index] ?? 0);
-    return role === "T" ? text : `${dim} ${text}`;
-  });
+  return otherSteps(resolved, shown);
 }
