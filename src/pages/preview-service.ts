@@ -114,17 +114,19 @@ async function readUnpacked(
   stored: StoredArray,
   makeChunk: MakeChunk,
 ): Promise<readonly number[] | undefined> {
-  const [length = 0, ...others] = stored.shape;
-  if (others.length > 0 || length === 0 || length > MAX_NUMBERS) return undefined;
+  const chunkShape = stored.shape.map((length, axis) => (axis < stored.shape.length - 2 ? 1 : length));
+  const count = elementCount(chunkShape);
+  if (count === 0 || count > MAX_NUMBERS) return undefined;
   if (readItemNumbers(new Uint8Array(), stored.dataType) === undefined) return undefined;
   let plan: EncodingPlan;
   try {
-    ({ plan } = planDecoded(stored, { chunkShape: [length], compressor: null, filters: null }));
+    ({ plan } = planDecoded(stored, { chunkShape, compressor: null, filters: null }));
   } catch (error) {
     if (error instanceof ZpublishError && error.code === "unsupported") return undefined;
     throw error;
   }
-  const items = readItemNumbers(await readChunk(plan, [0], makeChunk), stored.dataType);
+  const first = chunkShape.map(() => 0);
+  const items = readItemNumbers(await readChunk(plan, first, makeChunk), stored.dataType);
   const { missing, scale, offset } = packingOf(stored.attrs, stored.fill.served);
   return items?.map((item) => {
     const number = Number(item);
@@ -180,8 +182,8 @@ export interface PreviewService {
    */
   values(array: ServedArray): Promise<PreviewValues | undefined>;
   /**
-   * Returns all values of a short one-dimensional variable, unpacked, NaN for missing ones. Undefined if they are no numbers,
-   * cannot be decoded, or are more than 262,144.
+   * Returns the values of a small variable in stored order, unpacked, NaN for missing ones; of the last two axes, at the first index of
+   * others. Undefined if they are no numbers, cannot be decoded, or are more than 262,144.
    * @throws ZpublishError if the source or a codec failed.
    */
   numbers(array: ServedArray): Promise<readonly number[] | undefined>;

@@ -159,7 +159,8 @@ t.test("all numbers of a short coordinate are unpacked, and missing ones are NaN
   });
   t.same(await numbers(packed), [10.5, 11, Number.NaN, 12]);
   t.same(await numbers(inMemory([2], "<i8", BigInt64Array.of(3n, -3n))), [3, -3]);
-  t.equal(await numbers(inMemory([2, 2], "<f4", new Float32Array(4))), undefined, "two axes");
+  t.same(await numbers(inMemory([2, 2], "<f4", Float32Array.of(1, 2, 3, 4))), [1, 2, 3, 4], "two axes");
+  t.same(await numbers(inMemory([2, 1, 2], "<f4", Float32Array.of(1, 2, 3, 4))), [1, 2], "the first of more");
   t.equal(await numbers({ ...packed, codecs: [{ id: "mystery" }] }), undefined, "a codec that nothing knows");
   t.equal(await numbers(inMemory([3], "|S1", Buffer.from("abc"))), undefined, "no numbers");
   const lost = {
