@@ -96,6 +96,6 @@ export function isMissing(error: unknown): boolean {
 }
 
 /** Tells whether an error says that a file is damaged, half written or of another kind, and not that it could not be read. */
-export function isDamage({ code }: ZpublishError): boolean {
+export function isDamage({ code }: Pick<ZpublishError, "code">): boolean {
   return code === "invalid-metadata" || code === "unsupported";
 }

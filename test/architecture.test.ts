@@ -44,9 +44,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   usage: [],
   pages: ["cf", "codec", "colour", "dataset", "http", "json", "model", "pool", "usage", "zarr"],
   plugins: ["cf", "chunk", "colour", "config", "dataset", "http", "json", "model", "observe", "pages"],
-  openapi: ["dataset", "http", "observe", "pages", "plugins"],
+  catalog: ["cf", "config", "dataset", "find", "formats", "join", "json", "observe", "pages", "plugins"],
+  openapi: ["catalog", "dataset", "http", "observe", "pages", "plugins"],
   server: [
     "cache",
+    "catalog",
     "chunk",
     "codec",
     "config",

@@ -218,6 +218,7 @@ async function open(config: Config, runtime: Runtime, log: Log, signal: AbortSig
       scheduler: createRefreshScheduler(),
       chunks,
       previews: runtime.previews,
+      isBusy: () => true,
       onChange: () => runtime.forgetChunks(),
       progress: progress.update,
     });

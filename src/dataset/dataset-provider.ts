@@ -23,6 +23,14 @@ export interface DatasetProvider {
    * @throws if that cannot be told: requests for the dataset fail, and are not answered with 404.
    */
   open(id: string): Promise<GivenDataset | undefined>;
+  /**
+   * Returns a text that changes whenever the content or the options of a dataset do, without opening it, so that a description of the
+   * dataset can be kept. Undefined if there is none of that id. Default: datasets are described only while they are open.
+   * @throws if that cannot be told now
+   */
+  readonly versionOf?: (id: string) => Promise<string | undefined>;
+  /** True if reading a dataset takes requests to other machines: it is described only for a page. Default: false. */
+  readonly isRemote?: boolean;
   /** Names what it found that cannot be published, each with the reason, for logs and `inspect`. Default: nothing. */
   readonly problems?: () => readonly { readonly name: string; readonly reason: string }[];
   /** Calls a function when the list has changed, so that the server asks for it before the period is over. Default: never. */

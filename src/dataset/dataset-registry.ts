@@ -34,6 +34,22 @@ export interface DatasetRegistry extends Datasets {
    * @throws ZpublishError if it cannot be opened; `not-found` if it turns out that no provider has it.
    */
   ready(id: string, staleIdentity?: string): Promise<void> | undefined;
+  /**
+   * Tells whether a dataset can be described while it is not open.
+   * @param isRemote Whether it may take requests to other machines.
+   */
+  isDescribable(id: string, isRemote: boolean): boolean;
+  /**
+   * Returns a text that changes whenever a dataset does, without opening it. Undefined if it is not {@link isDescribable}.
+   * @throws if that cannot be told now
+   */
+  versionOf(id: string): Promise<string | undefined>;
+  /**
+   * Opens a dataset of a provider for a moment, beside those that requests use, and closes it after `use`. One that is open is refreshed
+   * and used. Undefined if there is none of that id.
+   * @throws ZpublishError if it cannot be opened; what `use` throws
+   */
+  lend<T>(id: string, use: (snapshot: DatasetSnapshot) => Promise<T>): Promise<T | undefined>;
   /** Refreshes every open dataset once; joins a refresh that is under way. Failures are logged, never thrown. */
   refresh(): Promise<void>;
   /**
@@ -110,6 +126,7 @@ async function createRegistry(
     maxOpen: options.maxOpenDatasets ?? Number.POSITIVE_INFINITY,
     log,
     openHandle: createOpener(options),
+    openQuietly: createOpener({ ...options, log: log.child({}, { level: "silent" }), onChange: undefined }),
     onClose: () => onChange?.(),
   });
   const listed = createAllIds([...slots.keys()], handles, () => provided.dropUnlisted());
@@ -129,6 +146,9 @@ async function createRegistry(
     },
     refreshBeforeNotFound,
     ready,
+    versionOf: provided.versionOf,
+    isDescribable: provided.isDescribable,
+    lend: provided.lend,
     async refresh() {
       const lists = handles.map(({ list }) => list.look());
       await Promise.all([scheduler.refresh([...slots.values(), ...provided.slots()]), ...lists]);

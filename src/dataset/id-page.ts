@@ -70,6 +70,63 @@ function indexBehind(ids: readonly string[], configuredCount: number, after: str
   return ids[place] === after ? place + 1 : place;
 }
 
+/** Separates the names of folders in an id; what begins with a folder's name and it is below the folder. */
+export const FOLDER_END = "~";
+/** The character after {@link FOLDER_END}: all ids below a folder are before it. */
+const AFTER_FOLDER = "\u007f";
+
+/** What lies below a folder of ids. */
+export interface IdFolder {
+  /** Folder that is meant: the one asked for, or the only one in it if that has nothing else. */
+  readonly folder: string;
+  /** Ids below the folder, at any depth. */
+  readonly below: readonly string[];
+  /** Number of configured ones at their beginning. */
+  readonly configuredCount: number;
+  /** Ids in the folder itself, and in place of the ids of each folder in it, the beginning that these have in common: `archive~2024~`. */
+  readonly entries: readonly string[];
+  /** Number of ids of each folder, by its beginning. */
+  readonly counts: ReadonlyMap<string, number>;
+}
+
+/**
+ * Finds what lies below a folder of ids.
+ * @param all As in {@link idPageSteps}.
+ * @param folder Names with {@link FOLDER_END} between them; empty for all ids.
+ */
+export function* idFolderSteps(
+  all: readonly string[],
+  configuredCount: number,
+  folder: string,
+): CooperativeTask<IdFolder> {
+  const prefix = folder === "" ? "" : folder + FOLDER_END;
+  const configured = folder === "" ? all.slice(0, configuredCount) : [];
+  const begin = placeOfId(all, prefix, configuredCount);
+  const end = folder === "" ? all.length : placeOfId(all, folder + AFTER_FOLDER, configuredCount);
+  const entries = [...configured];
+  const counts = new Map<string, number>();
+  for (let at = begin; at < end; ) {
+    if (entries.length % STEP_IDS === 0) yield;
+    const id = all[at]!;
+    const cut = id.indexOf(FOLDER_END, prefix.length);
+    if (cut < 0) {
+      entries.push(id);
+      at++;
+      continue;
+    }
+    const next = placeOfId(all, id.slice(0, cut) + AFTER_FOLDER, at);
+    entries.push(id.slice(0, cut + 1));
+    counts.set(id.slice(0, cut + 1), next - at);
+    at = next;
+  }
+  const [only = ""] = entries;
+  if (entries.length === 1 && counts.size === 1)
+    return yield* idFolderSteps(all, configuredCount, only.slice(0, -FOLDER_END.length));
+  const below =
+    all.length === configured.length + end - begin ? all : [...configured, ...all.slice(begin, end)];
+  return { folder, below, configuredCount: configured.length, entries, counts };
+}
+
 /** Part of a list of ids that a program asks for. */
 export interface IdSelection {
   /** Beginning of the ids. */

@@ -50,6 +50,17 @@ export async function isStore(calls: FileCalls, directory: string): Promise<bool
 }
 
 /**
+ * Returns the version of the file or Zarr store that a path leads to. Undefined if there is none.
+ * @throws what the file system throws, NoAnswerError
+ */
+export async function localVersion(path: string): Promise<string | undefined> {
+  const calls = createFileCalls(path);
+  const found = await statPath(calls, path);
+  if (found?.isDirectory()) return storeVersion(calls, path);
+  return found?.isFile() ? recordOfStats(found) : undefined;
+}
+
+/**
  * Returns the version of a Zarr store, which is that of its root documents and attributes. Undefined if it has no root document.
  * @throws what the file system throws, NoAnswerError
  */

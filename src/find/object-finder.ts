@@ -162,18 +162,55 @@ async function readStore(
   { path }: Prefix,
   signal: AbortSignal | undefined,
 ): Promise<BranchContent<Prefix> | undefined> {
+  const document = await findDocument(store, path, signal);
+  if (document === undefined) return undefined;
+  if (!filter.takesStore(path)) return NO_CONTENT;
+  if (!withVersions) return { ...NO_CONTENT, files: [{ path, isStore: true }] };
+  const version = await versionOfStore(store, path, document, signal);
+  return { ...NO_CONTENT, files: [{ path, isStore: true, version }] };
+}
+
+/** The first root document of a store, and its version. */
+interface FoundDocument {
+  readonly name: string;
+  readonly version: string;
+}
+
+async function findDocument(
+  store: ByteStore,
+  path: string,
+  signal?: AbortSignal,
+): Promise<FoundDocument | undefined> {
   for (const name of ROOT_DOCUMENTS) {
     const found = await store.stat(`${path}/${name}`, signal);
-    if (found === undefined) continue;
-    if (!filter.takesStore(path)) return NO_CONTENT;
-    if (!withVersions) return { ...NO_CONTENT, files: [{ path, isStore: true }] };
-    // The other documents have the attributes.
-    const hasAttributes = name === ".zgroup" || name === ".zarray";
-    const attributes = hasAttributes ? await store.stat(`${path}/.zattrs`, signal) : undefined;
-    const version = [found.version.token, ...(attributes ? [attributes.version.token] : [])].join("_");
-    return { ...NO_CONTENT, files: [{ path, isStore: true, version }] };
+    if (found !== undefined) return { name, version: found.version.token };
   }
   return undefined;
+}
+
+async function versionOfStore(
+  store: ByteStore,
+  path: string,
+  { name, version }: FoundDocument,
+  signal?: AbortSignal,
+): Promise<string> {
+  // The other documents have the attributes.
+  const hasAttributes = name === ".zgroup" || name === ".zarray";
+  const attributes = hasAttributes ? await store.stat(`${path}/.zattrs`, signal) : undefined;
+  return [version, ...(attributes ? [attributes.version.token] : [])].join("_");
+}
+
+/**
+ * Returns the version of an object, or of a Zarr store by its root documents. Undefined if there is none.
+ * @throws ZpublishError `source-unreadable`
+ */
+export async function objectVersion(
+  store: ByteStore,
+  { path, isStore }: Pick<FoundFile, "path" | "isStore">,
+): Promise<string | undefined> {
+  if (!isStore) return (await store.stat(path))?.version.token;
+  const document = await findDocument(store, path);
+  return document && versionOfStore(store, path, document);
 }
 
 async function readListing(

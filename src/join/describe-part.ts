@@ -77,7 +77,7 @@ export function sortedByName<T extends { readonly name: string }>(items: Iterabl
  */
 export async function describePart(
   name: string,
-  tree: StoredTree,
+  tree: Pick<StoredTree, "groups" | "refused">,
   dimension: string | undefined,
 ): Promise<PartDescription> {
   const arrays: PartArray[] = [];

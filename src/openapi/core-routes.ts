@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import type { Catalog } from "../catalog/catalog.js";
 import { ZpublishError } from "../errors.js";
 import { memoPromise } from "../event-loop/joined.js";
 import type { Document, DocumentReply } from "../http/reply.js";
@@ -61,15 +62,18 @@ function createDocsAssets(createDocument: PluginContext["createDocument"]) {
 
 const HTML_TYPE = "text/html; charset=utf-8";
 
-/** Creates the routes that no plugin adds: the home page, the OpenAPI document, and the page to try it. */
-export function coreRoutes(context: PluginContext): Route[] {
+/**
+ * Creates the routes that no plugin adds: the home page, the OpenAPI document, and the page to try it.
+ * @param own `catalog`: descriptions of datasets for the home page. Default: those of open datasets.
+ */
+export function coreRoutes(context: PluginContext, own: { readonly catalog?: Catalog } = {}): Route[] {
   const { title, datasetPath } = context;
   const assets = createDocsAssets(context.createDocument);
   // Made at the first request, when the route table is complete.
   let openApi: Document | undefined;
   let docs: Document | undefined;
   return [
-    homeRoute(context),
+    homeRoute(context, own.catalog),
     {
       path: "/openapi.json",
       priority: "page",

@@ -8,7 +8,7 @@ import {
   type CodeVariable,
   selectionCode,
 } from "../usage/selection-code.js";
-import { exploreLink, type Looks, renderPicture } from "./look-links.js";
+import { exploreLink, type Looks, pictureLook, renderPicture } from "./look-links.js";
 import {
   encodePath,
   formatByteLength,
@@ -133,8 +133,8 @@ ${rows.length > 0 && markup`<ul class="${["rows", ...kinds].join(" ")}">${rows}<
 }
 
 function pictureOf({ budget, looks, snapshot }: GroupView, group: Group, array: ServedArray): Markup {
-  if (budget.pictures <= 0) return NO_MARKUP;
-  const picture = renderPicture(UP, snapshot, group, array, looks);
+  if (budget.pictures <= 0 || !looks.pictures) return NO_MARKUP;
+  const picture = renderPicture(UP, pictureLook(snapshot, group, array), looks);
   if (picture !== NO_MARKUP) budget.pictures--;
   return picture;
 }

@@ -29,26 +29,41 @@ export function exploreLink(base: string, groupPath: string, variableName?: stri
 }
 
 /** Links to the picture of a variable. */
-export function pictureLink(base: string, { path }: Variable): Markup {
+export function pictureLink(base: string, { path }: Pick<Variable, "path">): Markup {
   return trustedMarkup(`${base}thumbnail/${encodePath(path)}.png`);
 }
 
-/** Renders the picture of a variable, which leads to the explorer; empty if there is none. Browsers fetch it when it comes into view. */
-export function renderPicture(
-  base: string,
+/** What a page needs to know of a picture to show it. Plain data. */
+export interface PictureLook {
+  readonly variable: Pick<Variable, "name" | "path">;
+  readonly groupPath: string;
+  readonly width: number;
+  readonly height: number;
+  /** What it shows, in a line. */
+  readonly description: string;
+}
+
+/** Returns what the picture of a variable looks like; undefined if there is none. */
+export function pictureLook(
   snapshot: DatasetSnapshot,
   group: Group,
   array: ServedArray,
-  looks: Looks,
-): Markup {
-  const picture = looks.pictures ? choosePicture(snapshot, array) : undefined;
-  if (picture === undefined || "problem" in picture) return NO_MARKUP;
-  const { variable } = array;
-  const { width, height } = pictureSize(picture);
-  const shown = `${looks.explorer ? "Explore" : "Picture of"} ${describePicture(picture)}`;
+): PictureLook | undefined {
+  const picture = choosePicture(snapshot, array);
+  if ("problem" in picture) return undefined;
+  const { name, path } = array.variable;
+  const description = describePicture(picture);
+  return { variable: { name, path }, groupPath: group.path, ...pictureSize(picture), description };
+}
+
+/** Renders the picture of a variable, which leads to the explorer; empty if there is none. Browsers fetch it when it comes into view. */
+export function renderPicture(base: string, look: PictureLook | undefined, looks: Looks): Markup {
+  if (look === undefined || !looks.pictures) return NO_MARKUP;
+  const { variable, groupPath, width, height, description } = look;
+  const shown = `${looks.explorer ? "Explore" : "Picture of"} ${description}`;
   const image = markup`<img src="${pictureLink(base, variable)}${trustedMarkup(TOKEN_QUERY)}" alt="${shown}" width="${width}" height="${height}" loading="lazy" decoding="async">`;
   return looks.explorer
-    ? markup`<a class="picture" href="${exploreLink(base, group.path, variable.name)}">${image}</a>`
+    ? markup`<a class="picture" href="${exploreLink(base, groupPath, variable.name)}">${image}</a>`
     : markup`<span class="picture">${image}</span>`;
 }
 

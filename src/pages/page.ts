@@ -177,6 +177,9 @@ pre{margin:.4rem 0 0;padding:.6rem .8rem;background:var(--panel);border:1px soli
 .filter button{font:inherit;padding:.2rem .8rem}
 .steps{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;margin:1rem 0 0}
 .problem{color:var(--warn)}
+.folders{list-style:none;columns:16rem;column-gap:1.5rem;margin:.6rem 0;padding:0}
+.notice{margin-top:1rem;border-left:.3rem solid var(--accent);border-radius:.4rem;background:var(--panel);padding:.6rem .9rem}
+.notice p{margin:0}
 .ids{columns:14rem;column-gap:1.5rem;margin:.5rem 0 0;padding:0;list-style:none}
 .endpoints>div{grid-template-columns:minmax(10rem,26rem) minmax(0,1fr)}
 @media (max-width:48rem){

@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { type Catalog, createCatalog } from "../catalog/catalog.js";
 import type { ChunkService } from "../chunk/chunk-service.js";
 import type { CollectionConfig, Config, PluginConfig } from "../config/config.js";
 import { configError, resolveRoot } from "../config/value-schemas.js";
@@ -249,6 +250,8 @@ export interface App {
   readonly config: ServerConfig;
   readonly http: HttpApp;
   readonly datasets: DatasetRegistry;
+  /** Descriptions of datasets. */
+  readonly catalog: Catalog;
   readonly plugins: AppPlugins;
   /** Values and documents of snapshots. */
   readonly memo: SnapshotMemo;
@@ -265,6 +268,8 @@ export interface AppParts {
   /** Starts the service at the first call, as `previews` does. */
   readonly chunks: () => ChunkService;
   readonly previews: () => PreviewService;
+  /** Tells whether requests need the server more than what it does in the background. */
+  readonly isBusy: () => boolean;
   /** Called when a dataset has changed. */
   readonly onChange: () => void;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
@@ -311,10 +316,15 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
         dataset.source ?? openLocation(dataset, { ...sourceOptions(dataset, config), kept }),
     });
     closers.push(datasets.close);
+    const catalog = createCatalog(
+      { datasets, previews: parts.previews, kept, isBusy: parts.isBusy, log: parts.datasetLog },
+      former?.catalog.known,
+    );
+    closers.push(catalog.close);
     const memo = memoOf(config, plugins.plugins, former);
     const { access, observe } = config;
     const http: HttpApp = {
-      routes: await routesOf(config, parts, { datasets, plugins: plugins.plugins, memo }),
+      routes: await routesOf(config, parts, { datasets, catalog, plugins: plugins.plugins, memo }),
       datasets,
       rootPath: config.rootPath,
       corsOrigin: config.corsOrigin,
@@ -326,7 +336,7 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
     };
     // Finds errors before the app replaces another.
     prepareApp(http);
-    return { config, http, datasets, plugins, memo, close };
+    return { config, http, datasets, catalog, plugins, memo, close };
   } catch (error) {
     await close();
     throw error;
@@ -365,6 +375,7 @@ async function routesOf(
   { chunks, previews, log }: AppParts,
   own: {
     readonly datasets: DatasetRegistry;
+    readonly catalog: Catalog;
     readonly plugins: readonly Plugin[];
     readonly memo: SnapshotMemo;
   },
@@ -389,7 +400,7 @@ async function routesOf(
     rootPath: config.rootPath,
     log,
   };
-  const added = [coreRoutes(context)];
+  const added = [coreRoutes(context, own)];
   for (const plugin of own.plugins) added.push([...((await plugin.routes?.(context)) ?? [])]);
   const [single] = config.single ? config.datasets : [];
   routes.push(...(single === undefined ? added.flat() : singleRoutes(added.flat(), single.id)));

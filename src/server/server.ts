@@ -24,6 +24,9 @@ export interface ServerParts {
 /** Milliseconds that closing waits for a reload that is not in use. */
 const UNUSED_TIMEOUT_MS = 5_000;
 
+/** Requests in flight beside which datasets are described in the background. */
+const MAX_REQUESTS_BESIDE = 4;
+
 /** The first datasets of a server, for those who start it. Plain data. */
 export interface PublishedDatasets {
   /** Number of all datasets. */
@@ -112,11 +115,9 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
   // All processes learn the same about datasets, so only the first logs it.
   const datasetLog = supervisor === undefined || supervisor.process === 1 ? log : log.child({});
   const appParts: AppParts = {
-    log,
-    datasetLog,
-    scheduler,
-    chunks: runtime.chunks,
-    previews: runtime.previews,
+    ...{ log, datasetLog, scheduler },
+    ...{ chunks: runtime.chunks, previews: runtime.previews },
+    isBusy: () => http.stats.requestsInFlight > MAX_REQUESTS_BESIDE,
     onChange: () => runtime.forgetChunks(),
     progress: parts.progress,
   };
@@ -127,6 +128,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     app = next;
     // With `--processes`, the supervisor triggers refreshes.
     scheduler.every(next.config.refreshSeconds, supervisor === undefined);
+    if (isListening) readAhead(next, supervisor);
     if (former === undefined) return;
     const left = answered.then(former.close);
     leaving.add(left);
@@ -195,6 +197,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     async listen({ host = config.host, port = config.port } = {}) {
       const address = await http.listen(host, port);
       isListening = true;
+      if (app !== undefined) readAhead(app, supervisor);
       runtime.readiness.begin();
       return address;
     },
@@ -211,6 +214,11 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
       return closing;
     },
   };
+}
+
+/** Describes datasets in the background. Of several processes one does, and the others use what it keeps. */
+function readAhead({ catalog }: App, supervisor: SupervisorLink | undefined): void {
+  if (supervisor === undefined || supervisor.process === 1) catalog.begin();
 }
 
 /** Opens an app, and waits for what its requests need. If another process logs what all find out about datasets, only errors are logged. */

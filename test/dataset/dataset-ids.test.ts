@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import t from "tap";
-import { type IdPageQuery, type IdSelection, idPageSteps, selectIds } from "../../src/dataset/id-page.js";
+import {
+  type IdPageQuery,
+  type IdSelection,
+  idFolderSteps,
+  idPageSteps,
+  selectIds,
+} from "../../src/dataset/id-page.js";
 import { runNow } from "../../src/event-loop/cooperative-task.js";
 import { effort } from "../support/effort.js";
 
@@ -41,6 +47,31 @@ t.test("a filter is a text in any case, and pages are of what passes", async (t)
   });
   t.match(page({ filter: "m" }), { ids: ["M"], matching: 1, previous: undefined, next: undefined });
   t.match(page({ filter: "none" }), { ids: [], matching: 0, previous: undefined, next: undefined });
+});
+
+t.test("a folder has the ids below it, and a folder with nothing but one is that one", async (t) => {
+  const ids = ["z", "a~b", "d!x", "d~1~x", "d~1~y~z", "d~2", "d~3~only~x", "d~3~only~y", "d\u007f", "e~"];
+  const inFolder = (folder: string) => {
+    const { counts, below, ...found } = runNow(idFolderSteps(ids, 2, folder));
+    return { ...found, counts: [...counts.values()], below: below.length };
+  };
+  t.same(inFolder(""), {
+    ...{ folder: "", configuredCount: 2, below: 10, counts: [5, 1] },
+    entries: ["z", "a~b", "d!x", "d~", "d\u007f", "e~"],
+  });
+  t.same(inFolder("d"), {
+    ...{ folder: "d", configuredCount: 0, below: 5, counts: [2, 2] },
+    entries: ["d~1~", "d~2", "d~3~"],
+  });
+  t.same(inFolder("d~1"), {
+    ...{ folder: "d~1", configuredCount: 0, below: 2, counts: [1] },
+    entries: ["d~1~x", "d~1~y~"],
+  });
+  t.match(inFolder("d~3"), { folder: "d~3~only", entries: ["d~3~only~x", "d~3~only~y"] });
+  t.match(inFolder("e"), { folder: "e", entries: ["e~"], counts: [] });
+  t.match(inFolder("none"), { entries: [], below: 0 });
+  const one = Array.from({ length: 9 }, (_, index) => `archive~${index}`);
+  t.match(runNow(idFolderSteps(one, 0, "")), { folder: "archive", entries: one });
 });
 
 function select(ids: readonly string[], configuredCount: number, asked: Partial<IdSelection>) {

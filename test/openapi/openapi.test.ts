@@ -223,16 +223,16 @@ t.test("the filter is a form that works without scripts, for many datasets", asy
   const html = await text("/?q=%3Cd%26&token=a%22b");
   t.match(html, '<form class="filter" action="./"');
   t.match(html, 'value="&lt;d&amp;"');
-  t.match(html, "None with that text in its id.");
+  t.match(html, "No dataset has this text in its id.");
   t.match(html, '<input type="hidden" name="token" value="a&quot;b">');
-  t.match(html, '<a href="./?token=a%22b">All</a>');
+  t.match(html, '<a href="./?token=a%22b">Show all</a>');
   t.match(await text("/?q=d%261&after=D%2617"), "D&amp;18");
   t.notMatch(await (await service()).text("/"), "<form");
 });
 
 t.test("the home page without datasets or plugins is a page", async (t) => {
   const context = fakeContext({ plugins: [] });
-  t.match(await fakeService(coreRoutes(context)).text("/"), "None yet");
+  t.match(await fakeService(coreRoutes(context)).text("/"), "There are none yet");
 });
 
 t.test("/openapi.json is made of the whole route table", async (t) => {

@@ -3,8 +3,11 @@ import { createSlice } from "../../event-loop/cooperative-task.js";
 import { joined } from "../../event-loop/joined.js";
 import { createFileFinder } from "../../find/collection-root.js";
 import type { Findings, FoundFile, PathProblem } from "../../find/file-finder.js";
+import { localVersion } from "../../find/file-state.js";
 import { createGroupFinder } from "../../find/group-finder.js";
-import { withSlash } from "../../stores/byte-store.js";
+import { objectVersion } from "../../find/object-finder.js";
+import { schemeOf, withSlash } from "../../stores/byte-store.js";
+import { openByteStore } from "../../stores/open-byte-store.js";
 import { printablePath } from "../../zarr/stored-tree.js";
 import type { DatasetProvider } from "../dataset-provider.js";
 
@@ -21,6 +24,7 @@ const NOTHING: Findings = { files: [], problems: [] };
  */
 export function createCollectionProvider(config: CollectionConfig, name = config.name): DatasetProvider {
   const { name: collection, root, include, exclude, groups = false, ...served } = config;
+  const store = schemeOf(root) === "s3" ? openByteStore(root, config.stores ?? []) : undefined;
   const options = { root, include, exclude, stores: config.stores };
   const finder = groups ? createGroupFinder(options) : createFileFinder(options);
   const closing = new AbortController();
@@ -40,28 +44,53 @@ export function createCollectionProvider(config: CollectionConfig, name = config
     return ids;
   });
 
+  async function find(id: string): Promise<FoundFile | undefined> {
+    if (ids === undefined) await list(closing.signal);
+    const { files } = findings;
+    const hasRoot = files[0]?.path === "";
+    const asked = hasRoot && id === ROOT_ID ? "" : id.replaceAll("~", "/");
+    const file = fileOf(asked, files);
+    return file === undefined || problemOf(file.path, files) !== undefined ? undefined : file;
+  }
+
   return {
     name,
     prefix: collection === "" ? "" : `${collection}~`,
     place: include?.map((pattern) => withSlash(root) + pattern).join(", ") ?? root,
     list,
     async open(id) {
-      if (ids === undefined) await list(closing.signal);
-      const { files } = findings;
-      const hasRoot = files[0]?.path === "";
-      const asked = hasRoot && id === ROOT_ID ? "" : id.replaceAll("~", "/");
-      const file = files.find(({ path }) => path === asked);
-      if (file === undefined || problemOf(file.path, files) !== undefined) return undefined;
+      const file = await find(id);
+      if (file === undefined) return undefined;
       // A slash says that it is no object, which saves a request.
-      const end = file.isStore && root.startsWith("s3:") ? "/" : "";
+      const end = file.isStore && store !== undefined ? "/" : "";
       return { ...served, id, location: finder.locationOf(file.path) + end };
     },
+    async versionOf(id) {
+      const file = await find(id);
+      if (file === undefined) return undefined;
+      const location = finder.locationOf(file.path);
+      const version = await (store === undefined ? localVersion(location) : objectVersion(store, file));
+      return version === undefined ? undefined : JSON.stringify([location, version, served]);
+    },
+    isRemote: store !== undefined,
     problems: () =>
       [...findings.problems, ...unnamed].map(({ path, reason }) => ({ name: path || "/", reason })),
     async close() {
       closing.abort();
     },
   };
+}
+
+/** Finds the file with a path in a list that is sorted by paths. */
+function fileOf(path: string, files: readonly FoundFile[]): FoundFile | undefined {
+  let low = 0;
+  let high = files.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (files[middle]!.path < path) low = middle + 1;
+    else high = middle;
+  }
+  return files[low]?.path === path ? files[low] : undefined;
 }
 
 /** Makes the ids of all files. */

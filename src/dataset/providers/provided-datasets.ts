@@ -1,6 +1,7 @@
 import { createLimiter } from "../../collections/limiter.js";
 import { messageOf, ZpublishError } from "../../errors.js";
 import type { Log } from "../../observe/log.js";
+import type { DatasetSnapshot } from "../dataset.js";
 import { type DatasetHandle, errorOfDataset, type GivenDataset, openInTime } from "../dataset-handle.js";
 import { createSlot, type RefreshScheduler, type Slot } from "../refresh-scheduler.js";
 import { MAX_FAILURES, type ProviderHandle } from "./provider-handle.js";
@@ -24,6 +25,8 @@ interface ProvidedOptions {
   readonly log: Log;
   /** Opens the source of a dataset. */
   readonly openHandle: (config: GivenDataset) => Promise<DatasetHandle>;
+  /** Opens the source of a dataset that is only looked at: nothing is logged about it. */
+  readonly openQuietly: (config: GivenDataset) => Promise<DatasetHandle>;
   /** Called after datasets were closed, so that references to their snapshots can be dropped. */
   readonly onClose: () => void;
 }
@@ -33,7 +36,7 @@ export type ProvidedDatasets = ReturnType<typeof createProvidedDatasets>;
 
 /** Creates the datasets of providers, none of which is open but those of handles that were taken over. */
 export function createProvidedDatasets(options: ProvidedOptions) {
-  const { handles, isConfigured, scheduler, log, openHandle, onClose } = options;
+  const { handles, isConfigured, scheduler, log, openHandle, openQuietly, onClose } = options;
   const limiter = createLimiter(OPEN_CONCURRENCY);
   const closer = createCloser(options);
 
@@ -110,6 +113,7 @@ export function createProvidedDatasets(options: ProvidedOptions) {
   }
 
   return {
+    ...createLooks(ownerOf, openQuietly),
     /** Returns an open dataset, which counts as used; undefined if it is not open. */
     slotOf(id: string) {
       const slot = openSlot(id);
@@ -144,6 +148,44 @@ export function createProvidedDatasets(options: ProvidedOptions) {
       if (dropped > 0) onClose();
     },
     close: closer.stop,
+  };
+}
+
+/** Creates what looks at datasets for descriptions of them, which is no use of them. */
+function createLooks(
+  ownerOf: (id: string) => ProviderHandle | undefined,
+  openQuietly: ProvidedOptions["openQuietly"],
+) {
+  return {
+    /** As {@link "../dataset-registry.js".DatasetRegistry} has it. */
+    async lend<T>(id: string, use: (snapshot: DatasetSnapshot) => Promise<T>): Promise<T | undefined> {
+      const { provider, slots } = ownerOf(id) ?? {};
+      if (provider === undefined) return undefined;
+      const open = slots?.get(id)?.dataset;
+      if (open?.snapshot !== undefined) {
+        await open.refresh();
+        return use(open.snapshot);
+      }
+      const given = await provider.open(id.slice(provider.prefix.length));
+      if (given === undefined) return undefined;
+      const dataset = await openQuietly({ ...given, id });
+      try {
+        await openInTime(() => dataset.open());
+        return await use(dataset.snapshot as DatasetSnapshot);
+      } finally {
+        await dataset.close();
+      }
+    },
+    /** Returns the version of a dataset without opening it; undefined if its provider has none. */
+    async versionOf(id: string): Promise<string | undefined> {
+      const provider = ownerOf(id)?.provider;
+      return provider?.versionOf?.(id.slice(provider.prefix.length));
+    },
+    /** Tells whether a dataset can be described without it being open. @param isRemote Whether it may be on another machine. */
+    isDescribable(id: string, isRemote: boolean): boolean {
+      const provider = ownerOf(id)?.provider;
+      return provider?.versionOf !== undefined && (isRemote || provider.isRemote !== true);
+    },
   };
 }
 
