@@ -144,7 +144,10 @@ export function ColourBar({ model }: { readonly model: ExploreModel }) {
   const range = useValue(model.colours.range);
   const units = useValue(model.variable)?.units;
   // Once an end is dropped, the bar shows the new range from end to end.
-  const draw = () => drawColourBar(canvas.current!, model, dragged.current);
+  const draw = () => {
+    // A picture without a scale may have taken the bar away since.
+    if (canvas.current !== null) drawColourBar(canvas.current, model, dragged.current);
+  };
   useEffect(() => startBar(canvas.current!, model, draw), [model]);
   return (
     <div class="bar">
