@@ -1,4 +1,5 @@
 import type { AxisRole, Plane } from "../cf/axis-roles.js";
+import type { CellList } from "../cf/cell-lists.js";
 import type { GridProjection } from "../cf/grid-mapping.js";
 import type { ColourBands } from "../cf/image-data.js";
 import type { Packing } from "../cf/packing.js";
@@ -80,6 +81,8 @@ export interface Viewport {
   readonly height: number;
   /** Whether the box counts cells: no map, and no curvilinear grid. */
   readonly inCells: boolean;
+  /** Device pixels per CSS pixel; 1 unless it is set. */
+  readonly ratio?: number | undefined;
 }
 
 /** Range of the colours. */
@@ -198,6 +201,10 @@ export interface ProbeRequest {
   readonly inCells: boolean;
   /** Bands whose values are all told in the text. */
   readonly bands?: ColourBands | undefined;
+  /** How far away the centre of a dot may be, in degrees of latitude; undefined for the nearest one, however far. */
+  readonly reach?: number | undefined;
+  /** Direction, to the right and upwards, in which the next cell of a list is looked for. */
+  readonly towards?: readonly [right: number, up: number] | undefined;
 }
 
 /** A cell with its centre, and its value. */
@@ -211,6 +218,8 @@ export interface ProbeAnswer {
   readonly value: number | undefined;
   /** Value with as many digits as the type and packing have; `missing`, or the meaning of a flag. */
   readonly text: string;
+  /** Name of a station or track; undefined if it has none. */
+  readonly name?: string | undefined;
 }
 
 /** Reads values along one axis, at the selection's indices of the others. */
@@ -303,8 +312,8 @@ export interface VariableDescription {
   readonly axes: readonly AxisDescription[];
   /** Axes of the picture that is shown first; undefined unless `form` is `image`. */
   readonly plane: Plane | undefined;
-  /** Paths of the latitudes and longitudes of each cell of a curvilinear grid, which may change in time; undefined if there are none. */
-  readonly curvilinear: { readonly latitude: string; readonly longitude: string } | undefined;
+  /** Where the cells of the plane lie on a map; undefined unless it is a curvilinear grid or a list of places. */
+  readonly curvilinear: PlacedCells | undefined;
   /** Projection of the coordinates of the plane; undefined if there is none, or if it is not known here. */
   readonly projection: GridProjection | undefined;
   /** Sentence that says why a grid with latitudes and longitudes is no map; undefined if it is one, or has none. */
@@ -315,6 +324,21 @@ export interface VariableDescription {
   readonly bands: ColourBands | undefined;
   /** Sentence that says why a browser cannot read it; undefined if it can. */
   readonly problem: string | undefined;
+}
+
+/** Cells with coordinates that are none of the axes. */
+export interface PlacedCells {
+  /** Paths of the latitudes and longitudes of each cell, which may change in time. */
+  readonly latitude: string;
+  readonly longitude: string;
+  /** Set if the cells are a list of places instead of a grid. If they have one axis, both axes of the plane are this one. */
+  readonly list?: ListedCells | undefined;
+}
+
+/** Cells that are a list of places, as `CellList` describes them. */
+export interface ListedCells extends Omit<CellList, "plane" | "latitude" | "longitude"> {
+  /** Paths of what names the cells: stations, tracks, times. */
+  readonly labels: readonly string[];
 }
 
 /** One axis of a variable. */
@@ -363,13 +387,14 @@ export const INDEX_AXIS: AxisValues = Object.freeze({
   calendar: undefined,
 });
 
-/** Tells whether a picture is a map of a curvilinear grid: along its own rows and columns. */
+/** Tells whether a picture is a map of a curvilinear grid, along its own rows and columns, or of a list of places. */
 export function isOnGrid(
   { curvilinear, plane }: VariableDescription,
   { x, y }: Plane,
   inCells: boolean,
 ): boolean {
-  return curvilinear !== undefined && !inCells && x === plane?.x && y === plane.y;
+  const isList = curvilinear?.list !== undefined && x === y;
+  return isList || (curvilinear !== undefined && !inCells && x === plane?.x && y === plane.y);
 }
 
 /** Returns the axes of a variable that are none of its picture. */

@@ -1,4 +1,5 @@
 import { axisRole, isDownward, type Plane } from "../cf/axis-roles.js";
+import { cellListOf, isStriped } from "../cf/cell-lists.js";
 import { flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
 import { type CfVariables, createPlacer, dimensionCoordinate } from "../cf/placement.js";
 import { PNG_ZLIB_LEVEL } from "../codec/compute/picture.js";
@@ -54,6 +55,8 @@ export function choosePicture(
   if (dims.length === 0) return { problem: "it has no dimensions" };
   if (isIndexCoordinate(variable)) return { problem: "it is the coordinate of its own dimension" };
   if (shape.includes(0)) return { problem: "it has no values" };
+  if (plane !== undefined && isPlaceList(snapshot, variable, plane))
+    return { problem: "its cells are a list of places, and no grid" };
   const codecs = [...stored.codecs, ...(stored.variants ?? []).flat()];
   const codec = codecs.map((each) => decodeProblem(completeCodec(each))).find((each) => each !== undefined);
   if (codec !== undefined) return { problem: codec };
@@ -72,6 +75,17 @@ export function choosePicture(
     return isTime ? Math.floor(shape[axis]! / 2) : 0;
   });
   return { ...from, plane, boxShape: box.boxShape, position, isCentre: box.isCentre };
+}
+
+/** Tells whether a picture would be stripes: along one of its axes are stations, points of tracks, or cells of a mesh. */
+function isPlaceList({ tree }: DatasetSnapshot, variable: Variable, plane: Plane): boolean {
+  const near: Variable[] = [];
+  for (let path = `/${variable.path}`; path !== ""; ) {
+    path = path.slice(0, path.lastIndexOf("/"));
+    near.push(...(tree.groups.get(path === "" ? "/" : path)?.variables.values() ?? []));
+  }
+  const list = cellListOf(variable, near, tree.root.attrs.featureType);
+  return list !== undefined || isStriped(variable, plane, near);
 }
 
 /** Returns the width and height of a picture in pixels: the proportions of its cells, in a square of `size` pixels; 2 to 1 for a line. */

@@ -5,6 +5,9 @@ import { Check, IconButton } from "./controls.js";
 import { useValue, watchLook } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
 import { PLAY_RATES } from "./playback.js";
+import { axesBesides } from "./plot/plot-axis.js";
+import { alongOf } from "./plot/plot-model.js";
+import { tableOf } from "./resolve-view.js";
 
 const MAX_COUNT = 9;
 const DISTANCE = 56;
@@ -59,12 +62,14 @@ function sliderTicks(axis: AxisDescription, values: AxisValues, maxCount: number
   }));
 }
 
-/** Sliders of the dimensions that are no axes of the picture. */
+/** Sliders of the dimensions that are no axes of the picture, or of the plot instead of one. */
 export function DimensionControls({ model }: { readonly model: ExploreModel }) {
   const resolved = useValue(model.resolved);
-  if (resolved?.axes === undefined) return null;
+  const along = useValue(model.view).probe?.along;
+  if (resolved === undefined) return null;
   const { variable, axes, values, at, bands } = resolved;
-  const others = otherAxes(variable, axes);
+  const others =
+    axes === undefined ? axesBesides(variable, alongOf(variable, along, axes)) : otherAxes(variable, axes);
   if (others.length === 0) return null;
   return (
     <section class="dimensions" aria-label="Dimensions">
@@ -203,6 +208,8 @@ export function AxisChoice({ model }: { readonly model: ExploreModel }) {
   if (resolved?.axes === undefined) return null;
   const { axes, variable } = resolved;
   const { x, y } = axes;
+  const table = tableOf(variable);
+  if (table?.x === table?.y) return null;
   const choose = (direction: "x" | "y", chosen: number): void => {
     if (direction === "x") model.setAxes(chosen, chosen === y ? x : y);
     else model.setAxes(chosen === x ? y : x, chosen);
@@ -210,7 +217,7 @@ export function AxisChoice({ model }: { readonly model: ExploreModel }) {
   return (
     <section class="axes" aria-labelledby="axes-title">
       <h2 id="axes-title">Axes</h2>
-      <div class="axis-row">
+      <div class="axis-row" hidden={x === y}>
         {(["x", "y"] as const).map((direction) => (
           <label key={direction}>
             <span aria-hidden="true">{direction === "x" ? "→" : "↑"}</span>

@@ -116,7 +116,8 @@ export function resolveView(
 }
 
 function axesOf(view: View, variable: VariableDescription, problems: string[]): PictureAxes | undefined {
-  const { plane, dims } = variable;
+  const { dims } = variable;
+  const plane = view.asImage ? tableOf(variable) : variable.plane;
   if (variable.form !== "image" || plane === undefined) return undefined;
   const x = view.x === undefined ? plane.x : dims.indexOf(view.x);
   const y = view.y === undefined ? plane.y : dims.indexOf(view.y);
@@ -128,6 +129,13 @@ function axesOf(view: View, variable: VariableDescription, problems: string[]): 
     `“${name}” cannot be an axis of “${variable.path}”; showing ${dims[plane.x]} and ${dims[plane.y]}.`,
   );
   return plane;
+}
+
+/** Returns the plane in which a variable is rows and columns: a list of places beside its first other axis, if it has one. */
+export function tableOf({ plane, shape }: VariableDescription): PictureAxes | undefined {
+  if (plane === undefined || plane.x !== plane.y) return plane;
+  const y = shape.findIndex((length, axis) => axis !== plane.x && length > 1);
+  return y === -1 ? plane : { x: plane.x, y };
 }
 
 /** Returns the plane of a picture. `curvilinear` is the extent of the grid if it is a map of one. */
@@ -168,8 +176,10 @@ const MAX_PROPORTION = 8;
 
 function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: GridExtent): MapPlane {
   const { shape } = resolved.variable;
-  const [columns, rows] = [shape[axes.x]!, shape[axes.y]!];
   const { west, east, south, north } = extent;
+  const { list } = resolved.variable.curvilinear ?? {};
+  // Places may be as near to each other as they like.
+  const [columns, rows] = list === undefined ? [shape[axes.x]!, shape[axes.y]!] : [MANY, MANY];
   const cell = (east - west) / columns;
   // Longitudes go round the globe, within half a cell.
   const wraps = east - west > 360 - cell / 2 - 1e-6;
@@ -178,8 +188,12 @@ function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: Gri
     y: { low: south, high: north, cell: (north - south) / rows, wraps: false, isReversed: false },
     aspect: "degrees",
     isCurved: true,
+    hasDots: list?.shape === "dots" || list?.shape === "edges",
   };
 }
+
+/** Cells along each side of the map of a list, by which it may be enlarged. */
+const MANY = 1e5;
 
 /** Whether two variables have the same horizontal axes, so that a box of one makes sense for the other. */
 export function isOnSameGrid(

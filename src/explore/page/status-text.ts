@@ -74,7 +74,10 @@ export function announcementOf(model: ExploreModel): string {
   if (resolved === undefined || model.camera.isMoving.value || model.isPlaying.value) return "";
   const pointer = model.probes.hasCrossHair.value ? model.probes.pointer.value : undefined;
   const { variable } = resolved;
-  const value = pointer === undefined ? [] : [`value ${withUnits(pointer.text, variable.units)}`];
+  const value =
+    pointer === undefined
+      ? []
+      : [`${pointer.name ?? ""} value ${withUnits(pointer.text, variable.units)}`.trim()];
   return [variable.title, ...otherSteps(resolved), ...value].join(", ");
 }
 

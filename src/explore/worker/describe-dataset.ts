@@ -1,13 +1,15 @@
-import { axisRole, isLatitude, isLongitude } from "../../cf/axis-roles.js";
+import { axisRole, isLatitude, isLongitude, type Plane } from "../../cf/axis-roles.js";
+import { type CellList, cellListOf, isStriped, meshPaths } from "../../cf/cell-lists.js";
 import { colourBandsOf, levelPathsOf } from "../../cf/image-data.js";
 import { isCategorical } from "../../cf/packing.js";
 import { createPlacer, dimensionCoordinate, type Placement } from "../../cf/placement.js";
-import type { JsonObject } from "../../json/json-value.js";
+import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import { elementCount } from "../../model/data-tree.js";
 import type {
   AxisDescription,
   DatasetDescription,
   LevelDescription,
+  PlacedCells,
   VariableDescription,
 } from "../protocol.js";
 import { isDrawable, MAX_WHOLE_VALUES, type MetadataArray, parseMetadata } from "./array-reader.js";
@@ -37,7 +39,8 @@ export function describeDataset(zmetadata: string, overviews?: string, group = "
   const coarse = overviews === undefined ? [] : parseMetadata(overviews).arrays;
   const byPath = new Map(arrays.map((array) => [array.path, array]));
   const coarseByPath = new Map(coarse.map((array) => [array.path, array]));
-  const coordinates = coordinatePaths(byPath);
+  const lists = describeLists(arrays, groupAttrs("").featureType);
+  const coordinates = new Set([...coordinatePaths(byPath), ...lists.coordinates]);
   const place = createPlacer({ variables: byPath, attrs: groupAttrs("") });
   const within = new Map(arrays.map(({ path }) => [path, levelPathsOf(path, groupAttrs)]));
   const levelsOf = (array: MetadataArray) => {
@@ -47,7 +50,7 @@ export function describeDataset(zmetadata: string, overviews?: string, group = "
   const isHidden = hiddenPaths(within);
   const variables = arrays
     .filter(({ path }) => !isHidden(path))
-    .map((array) => describe(array, byPath, place, coordinates, levelsOf(array)));
+    .map((array) => describe(array, byPath, place, coordinates, levelsOf(array), lists));
   return {
     description: { attrs: groupAttrs(""), variables },
     arrays: byPath,
@@ -74,6 +77,7 @@ function describe(
   place: Placer,
   coordinates: ReadonlySet<string>,
   levels: readonly LevelDescription[],
+  lists: DescribedLists,
 ): VariableDescription {
   const { path, name, dims, shape, chunkShape, dataType, attrs, packing, readable } = array;
   const problem = typeof readable === "string" ? readable : undefined;
@@ -83,8 +87,10 @@ function describe(
   const bands = isShown ? colourBandsOf(array) : undefined;
   const cells = bands === undefined ? shape : shape.with(bands.axis, 1);
   const placement = isShown && long > 1 ? place(array, cells) : undefined;
-  const plane = placement?.plane;
-  const isPlot = isShown && (long === 1 || dims.length === 1);
+  const list = isShown && !coordinates.has(path) ? lists.placed.get(path) : undefined;
+  const isStriped = list === undefined && placement !== undefined && lists.isStriped(array, placement.plane);
+  const plane = list?.plane ?? (isStriped ? undefined : placement?.plane);
+  const isPlot = isShown && (long === 1 || dims.length === 1 || isStriped);
   return {
     path,
     name,
@@ -101,9 +107,11 @@ function describe(
     form: plane !== undefined ? "image" : isPlot ? "plot" : "text",
     axes: dims.map((_, axis) => describeAxis(array, axis, byPath, placement)),
     plane,
-    projection: placement?.projection,
-    ...describeGrid(placement?.grid),
-    levels,
+    projection: list === undefined ? placement?.projection : undefined,
+    ...(list === undefined
+      ? describeGrid(placement?.grid)
+      : { curvilinear: list.curvilinear, unplaced: undefined }),
+    levels: list === undefined ? levels : [],
     bands,
     problem,
   };
@@ -212,4 +220,71 @@ function titleOf(attrs: JsonObject): string | undefined {
 function unitsOf({ units }: JsonObject): string | undefined {
   // CF section 3.1: "1" says that a quantity has no unit.
   return typeof units === "string" && !/^\s*1?\s*$|\bsince\b/i.test(units) ? units : undefined;
+}
+
+/** Arrays of a dataset whose cells are lists of places: stations, tracks, meshes. */
+interface DescribedLists {
+  /** Their planes and places, by path. */
+  readonly placed: ReadonlyMap<string, { readonly plane: Plane; readonly curvilinear: PlacedCells }>;
+  /** Paths of the coordinates and connectivities that they need. */
+  readonly coordinates: ReadonlySet<string>;
+  /** Tells whether a picture of an array would show nothing but stripes. */
+  readonly isStriped: (array: MetadataArray, plane: Plane) => boolean;
+}
+
+/** Finds lists of places in a dataset. @param featureType Its attribute of that name (CF section 9). */
+function describeLists(arrays: readonly MetadataArray[], featureType?: JsonValue): DescribedLists {
+  const groups = new Map<string, MetadataArray[]>();
+  const nearOf = ({ group }: MetadataArray): MetadataArray[] => {
+    const near = groups.get(group) ?? arrays.filter((each) => group.startsWith(each.group));
+    if (!groups.has(group)) near.sort((one, other) => other.group.length - one.group.length);
+    groups.set(group, near);
+    return near;
+  };
+  const lists = new Map<MetadataArray, CellList>();
+  const coordinates = new Set<string>();
+  for (const array of arrays) {
+    const isNew = !groups.has(array.group);
+    const near = nearOf(array);
+    if (isNew) for (const path of meshPaths(near)) coordinates.add(path);
+    const list = cellListOf(array, near.filter(isReadable), featureType);
+    if (list === undefined) continue;
+    if (array.shape[list.plane.y]! * array.shape[list.plane.x]! > 1) lists.set(array, list);
+    const { latitude, longitude, corners = latitude } = list;
+    for (const path of [latitude, longitude, corners]) coordinates.add(path);
+  }
+  const placed = new Map(
+    Array.from(lists, ([array, { plane, latitude, longitude, ...list }]) => {
+      const labels = labelsOf(array, plane, nearOf(array));
+      const curvilinear = { latitude, longitude, list: { ...list, labels } };
+      return [array.path, { plane, curvilinear }] as const;
+    }),
+  );
+  return { placed, coordinates, isStriped: (array, plane) => isStriped(array, plane, nearOf(array)) };
+}
+
+function isReadable({ readable }: MetadataArray): boolean {
+  return typeof readable === "object";
+}
+
+/** Finds what names cells: texts or ids of stations and tracks, names first, and times. */
+function labelsOf({ dims }: MetadataArray, { x, y }: Plane, near: readonly MetadataArray[]): string[] {
+  const listed = [dims[y], dims[x]];
+  const alongList = (names: readonly string[]) =>
+    names.length > 0 && names.every((dim) => listed.includes(dim));
+  const isName = ({ name, attrs }: MetadataArray) =>
+    /name/i.test(name) || /^platform_name$/.test(String(attrs.standard_name));
+  const hasId = ({ attrs }: MetadataArray) => /_id$/.test(String(attrs.cf_role));
+  const names = near.filter((array) => {
+    if (!isReadable(array)) return false;
+    const { dataType } = array;
+    const isCharacters = dataType.kind === "S" && dataType.itemSize === 1 && array.dims.length > 1;
+    if (!alongList(isCharacters ? array.dims.slice(0, -1) : array.dims)) return false;
+    return hasId(array) || "SUO".includes(dataType.kind);
+  });
+  const name = names.find(isName) ?? names.find(hasId) ?? names[0];
+  const time = near.find(
+    (array) => isReadable(array) && alongList(array.dims) && axisRole("", array.attrs) === "T",
+  );
+  return [name, time].flatMap((array) => array?.path ?? []);
 }

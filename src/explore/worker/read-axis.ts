@@ -8,6 +8,7 @@ import {
   type GridExtent,
   INDEX_AXIS,
   type PictureAxes,
+  type ProbeRequest,
   type Selection,
   type ShowRequest,
   type TextAnswer,
@@ -19,14 +20,14 @@ import { finestOf, MAX_WHOLE_VALUES } from "./array-reader.js";
 import { PRIORITY, ReadFailure } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
+import { type CellsUnderPixels, cellsUnderPixels, cornersOf, type PixelMap } from "./picture/curvilinear.js";
+import { nearestPlace } from "./picture/listed-cells.js";
 import {
-  type CellsUnderPixels,
-  type CurvilinearGrid,
-  cellAt,
-  cellsUnderPixels,
-  cornersOf,
-  type GridCorners,
-} from "./picture/curvilinear.js";
+  type CellsOnMap,
+  cellUnder,
+  readListedCells,
+  type WholeNumbers,
+} from "./picture/read-listed-cells.js";
 import type { ReadableDocument } from "./readable-document.js";
 
 interface WholeArray {
@@ -41,18 +42,21 @@ interface WholeArray {
  * Reads a whole coordinate, or one step of it. It has no missing values (CF section 2.5.1) but those of its attributes: the array's
  * fill value is one of its numbers, such as the longitude 0, and is that of absent chunks.
  * @param step Indices along the first axes, of which only these are read.
+ * @param wantsExact Whether 64-bit integers are needed as they are.
  * @throws ReadFailure
  */
 export async function readWhole(
   session: DatasetSession,
   variable: VariableDescription,
   step: readonly number[] = [],
+  maxValues = MAX_WHOLE_VALUES,
+  wantsExact = true,
 ): Promise<WholeArray> {
   const { path, shape, chunkShape, dataType } = variable;
   const source = finestOf(variable);
   const count = elementCount(shape.slice(step.length));
-  if (count > MAX_WHOLE_VALUES)
-    throw new ReadFailure(`"${path}" has ${count} values, more than are read at once (${MAX_WHOLE_VALUES}).`);
+  if (count > maxValues)
+    throw new ReadFailure(`"${path}" has ${count} values, more than are read at once (${maxValues}).`);
   const grid = shape.map((length, axis) => Math.ceil(length / chunkShape[axis]!)).slice(step.length);
   const outer = step.map((index, axis) => Math.floor(index / chunkShape[axis]!));
   const chunks = await Promise.all(
@@ -62,7 +66,7 @@ export async function readWhole(
     }),
   );
   const isText = "SUO".includes(dataType.kind);
-  const hasExact = dataType.itemSize === 8 && "iuMm".includes(dataType.kind);
+  const hasExact = wantsExact && dataType.itemSize === 8 && "iuMm".includes(dataType.kind);
   const document = session.documentOf(source);
   const packing: Packing = { ...variable.packing, missing: packingOf(variable.attrs).missing };
   const whole = {
@@ -86,14 +90,21 @@ function copyChunk(
   const lengths = chunkShape.map((length, axis) =>
     axis < step.length ? 1 : Math.min(length, shape[axis]! - begins[axis]!),
   );
-  const last = shape.length - 1;
-  const [rowLength, rowStride] = last === -1 ? [1, 1] : [lengths[last]!, strides[last]!];
+  let last = shape.length - 1;
+  let [rowLength, rowStride] = last === -1 ? [1, 1] : [lengths[last]!, strides[last]!];
+  // Rows that follow each other in the chunk and in the array are one.
+  while (
+    last > step.length &&
+    rowLength === elementCount(shape.slice(last)) &&
+    strides[last - 1] === rowLength * rowStride
+  )
+    rowLength *= lengths[--last]!;
   for (const row of indicesOf(lengths.slice(0, Math.max(0, last)))) {
     let to = 0;
     let from = 0;
     shape.forEach((length, axis) => {
       const isStep = axis < step.length;
-      const within = isStep ? step[axis]! - begins[axis]! : axis === last ? 0 : row[axis]!;
+      const within = isStep ? step[axis]! - begins[axis]! : axis >= last ? 0 : row[axis]!;
       if (!isStep) to = to * length + begins[axis]! + within;
       from += within * strides[axis]!;
     });
@@ -112,47 +123,45 @@ export function* indicesOf([length, ...inner]: readonly number[]): Generator<rea
     for (let index = 0; index < length; index++) for (const rest of indicesOf(inner)) yield [index, ...rest];
 }
 
+/** Most values of an array with corners of cells. */
+const MAX_CORNERS = 8 * MAX_WHOLE_VALUES;
 /** Wider grids go all the way round. */
 const MAX_REGION_DEGREES = 350;
-
-interface GridOnMap {
-  readonly centres: CurvilinearGrid;
-  readonly corners: GridCorners;
-}
 
 /** A cell of a picture, and its centre. */
 export type FoundCell = Readonly<Record<"row" | "column" | "x" | "y", number>>;
 
-/** Reads curvilinear grids, each once, and finds the cells under pixels. */
+/** Reads curvilinear grids and lists of places, each once, and finds the cells under pixels. */
 export class CurvilinearReader {
   readonly #session: DatasetSession;
-  readonly #grids = new Map<string, Promise<GridOnMap>>();
+  readonly #grids = new Map<string, Promise<CellsOnMap>>();
   /** Whether a grid stays where it is, by the path of its latitudes. */
   readonly #fixed = new Map<string, Promise<boolean>>();
   /** Cells of the last viewport: while playing, it stays. */
-  #last: { readonly key: string; readonly corners: GridCorners; readonly cells: Int32Array } | undefined;
+  #last: { readonly key: string; readonly grid: CellsOnMap; readonly cells: Int32Array } | undefined;
 
   constructor(session: DatasetSession) {
     this.#session = session;
   }
 
   /** Returns the cells under the pixels of a viewport. @throws ReadFailure */
-  async cells({ selection, viewport: { box, width, height } }: ShowRequest): Promise<CellsUnderPixels> {
-    const { corners } = await this.#grid(selection);
-    const key = JSON.stringify([box, width, height]);
-    if (this.#last?.key !== key || this.#last.corners !== corners)
-      this.#last = { key, corners, cells: cellsUnderPixels(corners, { ...box, width, height }) };
-    return { cells: this.#last.cells, columns: corners.columns };
+  async cells({ selection, viewport }: ShowRequest): Promise<CellsUnderPixels> {
+    const { box, width, height, ratio } = viewport;
+    const grid = await this.#grid(selection);
+    const key = JSON.stringify([box, width, height, ratio]);
+    if (this.#last?.key !== key || this.#last.grid !== grid)
+      this.#last = { key, grid, cells: grid.under({ ...box, width, height, ratio }) };
+    return { cells: this.#last.cells, columns: grid.columns };
   }
 
   /** Returns the row and column of the cell at a place, and its centre; undefined if there is none. @throws ReadFailure */
-  async cellAt(selection: Selection, x: number, y: number): Promise<FoundCell | undefined> {
-    const { corners, centres } = await this.#grid(selection);
-    const cell = cellAt(corners, x, y);
+  async cellAt({ selection, x, y, reach, towards }: ProbeRequest): Promise<FoundCell | undefined> {
+    const { at, centres, columns } = await this.#grid(selection);
+    const next = towards === undefined ? -1 : nearestPlace(centres, x, y, Number.POSITIVE_INFINITY, towards);
+    const cell = next === -1 ? at(x, y, reach ?? Number.POSITIVE_INFINITY) : next;
     if (cell === -1) return undefined;
-    const row = Math.floor(cell / centres.columns);
-    const column = cell % centres.columns;
-    return { row, column, x: centres.longitudes[cell]!, y: centres.latitudes[cell]! };
+    const row = Math.floor(cell / columns);
+    return { row, column: cell % columns, x: centres.longitudes[cell]!, y: centres.latitudes[cell]! };
   }
 
   /** Returns the extent of a variable's cells, of all steps that are looked at if they move. @throws ReadFailure */
@@ -166,28 +175,42 @@ export class CurvilinearReader {
     );
     const extentOf = (key: "x" | "y", convert: (value: number) => number) =>
       rangeOf(
-        grids.map(({ corners }) => corners[key]),
+        grids.map((grid) => grid[key]),
         convert,
       );
-    const [south, north] = extentOf("y", (latitude) => latitude);
+    const latitudes = extentOf("y", (latitude) => latitude);
     const [about0, about180] = [0, 180].map((middle) =>
       extentOf("x", (longitude) => longitude - 360 * Math.floor((longitude - middle + 180) / 360)),
     ) as [readonly [number, number], readonly [number, number]];
-    const [west, east] = about180[1] - about180[0] < about0[1] - about0[0] ? about180 : about0;
+    const longitudes = about180[1] - about180[0] < about0[1] - about0[0] ? about180 : about0;
+    const margin = grids[0]!.marginOf(Math.max(longitudes[1] - longitudes[0], latitudes[1] - latitudes[0]));
+    const [south, north] = [Math.max(-90, latitudes[0] - margin), Math.min(90, latitudes[1] + margin)];
+    const [west, east] = [longitudes[0] - margin, longitudes[1] + margin];
     return east - west > MAX_REGION_DEGREES
       ? { west: -180, east: 180, south, north }
       : { west, east, south, north };
   }
 
   /** Reads the grid of a step; one that does not move once. */
-  async #grid({ variable: path, at }: Selection): Promise<GridOnMap> {
+  async #grid({ variable: path, at }: Selection): Promise<CellsOnMap> {
     const variable = this.#session.variable(path);
-    const { latitude, longitude } = variable.curvilinear!;
+    const { latitude, longitude, list } = variable.curvilinear!;
+    if (list !== undefined) {
+      const key = [latitude, longitude, list.shape, list.corners].join(" ");
+      return kept(this.#grids, key, () => readListedCells(variable, list, (each) => this.#readNumbers(each)));
+    }
     const steps = this.#stepsOf(variable);
     const isFixed = steps.length === 0 || (await this.#isFixed(variable));
     const step = steps.map(({ place }) => (isFixed || place === -1 ? 0 : (at[place] ?? 0)));
     for (const key of this.#grids.keys()) if (this.#grids.size > MAX_GRIDS) this.#grids.delete(key);
     return kept(this.#grids, `${latitude} ${longitude} ${step}`, () => this.#read(latitude, longitude, step));
+  }
+
+  async #readNumbers(path: string): Promise<WholeNumbers> {
+    const variable = this.#session.variable(path);
+    const { numbers } = await readWhole(this.#session, variable, [], MAX_CORNERS, false);
+    if (numbers === undefined) throw new ReadFailure(`“${path}” holds no numbers.`);
+    return { numbers, shape: variable.shape };
   }
 
   /** Returns the axes that coordinates have besides rows and columns, and their places among the variable's. */
@@ -217,7 +240,7 @@ export class CurvilinearReader {
     );
   }
 
-  async #read(latitudePath: string, longitudePath: string, step: readonly number[]): Promise<GridOnMap> {
+  async #read(latitudePath: string, longitudePath: string, step: readonly number[]): Promise<CellsOnMap> {
     const [latitude, longitude] = [latitudePath, longitudePath].map((path) => this.#session.variable(path));
     const [rows, columns] = latitude!.shape.slice(-2) as [number, number];
     const [y, x] = await Promise.all([
@@ -225,7 +248,10 @@ export class CurvilinearReader {
       readWhole(this.#session, longitude!, step),
     ]);
     const centres = { latitudes: y.numbers!, longitudes: x.numbers!, rows, columns };
-    return { centres, corners: cornersOf(centres) };
+    const corners = cornersOf(centres);
+    const under = (map: PixelMap) => cellsUnderPixels(corners, map);
+    const at = (placeX: number, placeY: number) => cellUnder(under, placeX, placeY);
+    return { columns, centres, x: corners.x, y: corners.y, marginOf: () => 0, under, at };
   }
 }
 

@@ -13,6 +13,7 @@ import { costOf, finestOf } from "./array-reader.js";
 import { type ChunkJob, type ChunkOwner, PRIORITY, ReadFailure } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
+import { nameOfCell } from "./picture/read-listed-cells.js";
 import type { AxisReader, FoundCell } from "./read-axis.js";
 
 const ANSWER_MS = 100;
@@ -127,11 +128,11 @@ export async function probeCell(
   const variable = session.variable(selection.variable);
   const { shape, packing } = variable;
   const found = isOnGrid(variable, request.axes, inCells)
-    ? await axes.curvilinear.cellAt(selection, x, y)
+    ? await axes.curvilinear.cellAt(request)
     : await cellOnGrid(axes, variable, request);
   if (found === undefined) return { kind: "value", cell: undefined, x, y, value: undefined, text: "" };
   const cell = shape.map((_, axis) =>
-    axis === request.axes.x ? found.column : axis === request.axes.y ? found.row : (selection.at[axis] ?? 0),
+    axis === request.axes.y ? found.row : axis === request.axes.x ? found.column : (selection.at[axis] ?? 0),
   );
   const source = finestOf(variable);
   const readCell = async (at: readonly number[]) => {
@@ -143,9 +144,12 @@ export async function probeCell(
   const { axis = 0, count } = bands ?? {};
   const cells =
     count === undefined ? [cell] : Array.from({ length: count }, (_, band) => cell.with(axis, band));
-  const read = await Promise.all(cells.map(readCell));
+  const [name, ...read] = await Promise.all([
+    nameOfCell(session, variable, cell, signal),
+    ...cells.map(readCell),
+  ]);
   const text = read.map((each) => each.text).join(", ");
-  return { kind: "value", cell, x: found.x, y: found.y, value: read[0]!.value, text };
+  return { kind: "value", cell, x: found.x, y: found.y, value: read[0]!.value, text, name };
 }
 
 async function cellOnGrid(

@@ -86,7 +86,8 @@ export class Camera {
       const sharpness = isPlaying.value ? 1 : ratio;
       if (box === undefined) return undefined;
       const inCells = this.inCells.value;
-      return { box, width: Math.round(width * sharpness), height: Math.round(height * sharpness), inCells };
+      const [pixelWidth, pixelHeight] = [Math.round(width * sharpness), Math.round(height * sharpness)];
+      return { box, width: pixelWidth, height: pixelHeight, inCells, ratio: sharpness };
     });
   }
 

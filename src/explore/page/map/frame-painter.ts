@@ -19,6 +19,24 @@ export function cssColour(table: Uint8Array, index: number): string {
 /** Colours of what has no value. */
 export type GroundColours = Readonly<Record<"missing" | "missingStripe" | "unread" | "unreadCheck", Rgba>>;
 
+/** Draws a thin line round dots, and leaves missing ones hollow. `line` is its colour, half transparent. */
+export function outlineDots(pixels: Uint8Array, width: number, line: Rgba, target: Uint32Array): void {
+  const [red, green, blue] = line;
+  const colour = new Uint32Array(Uint8Array.of(red, green, blue, 128).buffer)[0]!;
+  for (let index = 0; index < pixels.length; index++) {
+    const byte = pixels[index]!;
+    if (byte === MISSING) target[index] = 0;
+    if (byte !== UNREAD) continue;
+    const column = index % width;
+    const isBeside =
+      (column > 0 && pixels[index - 1] !== UNREAD) ||
+      (column < width - 1 && pixels[index + 1] !== UNREAD) ||
+      (index >= width && pixels[index - width] !== UNREAD) ||
+      (index + width < pixels.length && pixels[index + width] !== UNREAD);
+    if (isBeside) target[index] = colour;
+  }
+}
+
 /** Part of a picture that the grid covers, in pixels: from `left` and `top` to before `right` and `bottom`. */
 export type Inside = Readonly<Record<"left" | "right" | "top" | "bottom", number>>;
 

@@ -117,6 +117,11 @@ function moveCrossHair(model: ExploreModel, right: number, up: number): void {
     return centreOf(axis, Math.max(0, Math.min(axis.length - 1, next)));
   };
   const [toRight, upwards] = [box.left < box.right ? right : -right, box.bottom < box.top ? up : -up];
+  // Places of a list lie anywhere: the next one in this direction is found by the worker.
+  if (plane.isCurved && resolved.variable.curvilinear?.list !== undefined) {
+    probes.hover({ x: pointer.x, y: pointer.y }, [toRight, upwards]);
+    return;
+  }
   probes.hover({
     x: neighbour(axes.x, toRight, pointer.x, plane.x.cell),
     y: neighbour(axes.y, upwards, pointer.y, plane.y.cell),

@@ -219,11 +219,14 @@ function shortened({ context, margins }: Drawing, label: string): string {
   return short;
 }
 
+/** Radius of the circle round the dot that is pointed at, larger than any dot. */
+const DOT_MARK = 9;
+
 /** Outlines a cell; one whose edges are not known is marked by its centre. */
 function drawCell(drawing: Drawing, answer: ProbeAnswer | undefined, isMarked: boolean): void {
   const { context, style, model, resolved, box, size } = drawing;
   const { axes, places } = resolved;
-  const { isCurved = false, x: { wraps = false } = {} } = model.camera.plane.peek() ?? {};
+  const { isCurved = false, hasDots = false, x: { wraps = false } = {} } = model.camera.plane.peek() ?? {};
   if (axes === undefined || answer?.cell === undefined) return;
   const edgesOf = (index: number) => {
     const axis = places[index]!;
@@ -231,9 +234,10 @@ function drawCell(drawing: Drawing, answer: ProbeAnswer | undefined, isMarked: b
   };
   const [[left, right], [bottom, top]] = [edgesOf(axes.x), edgesOf(axes.y)];
   // On a globe, the cell is shown where the box is.
-  const turn = wraps ? 360 * Math.round(((box.left + box.right) / 2 - answer.x) / 360) : 0;
-  const begin = pointOf(box, size, isCurved ? answer : { x: left + turn, y: bottom });
-  const end = pointOf(box, size, isCurved ? answer : { x: right + turn, y: top });
+  const turn = wraps || isCurved ? 360 * Math.round(((box.left + box.right) / 2 - answer.x) / 360) : 0;
+  const centre = { x: answer.x + turn, y: answer.y };
+  const begin = pointOf(box, size, isCurved ? centre : { x: left + turn, y: bottom });
+  const end = pointOf(box, size, isCurved ? centre : { x: right + turn, y: top });
   const [x, y] = [(begin.x + end.x) / 2, (begin.y + end.y) / 2];
   for (const [width, property] of [
     [3, "--coast-halo"],
@@ -242,6 +246,12 @@ function drawCell(drawing: Drawing, answer: ProbeAnswer | undefined, isMarked: b
     context.lineWidth = width;
     context.strokeStyle = style.getPropertyValue(property);
     if (!isCurved) context.strokeRect(begin.x, begin.y, end.x - begin.x, end.y - begin.y);
+    if (hasDots) {
+      context.beginPath();
+      context.arc(x, y, DOT_MARK, 0, 2 * Math.PI);
+      context.stroke();
+      continue;
+    }
     if (!isMarked && !isCurved) continue;
     for (const side of [-1, 1]) {
       drawLine(context, x + side * 3, y, x + side * 10, y);

@@ -6,7 +6,7 @@ import { useComputed, useValue, watchLook } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import { pictureText } from "../status-text.js";
 import { COASTS, type Coasts, loadCoast } from "./coastline.js";
-import { type GroundColours, NO_CONTENTS, paintFrame, parseColour } from "./frame-painter.js";
+import { type GroundColours, NO_CONTENTS, outlineDots, paintFrame, parseColour } from "./frame-painter.js";
 import { listenToKeys, listenToPointers } from "./map-input.js";
 import { drawOverlay, marginsOf, titleRoomOf } from "./map-overlay.js";
 import type { ShownFrame } from "./picture-loader.js";
@@ -203,6 +203,13 @@ class PicturePainter {
     const inside = planePixels(plane, frame.request.viewport.box, frame);
     const target = new Uint32Array(image.data.buffer);
     const contents = paintFrame(pixels, width, table, ground, inside, target, period);
+    if (plane.hasDots === true)
+      outlineDots(
+        pixels,
+        width,
+        parseColour(getComputedStyle(this.#canvas).getPropertyValue("--text")),
+        target,
+      );
     context.putImageData(image, 0, 0);
     if (!isAbove) model.contents.value = contents;
     return canvas;

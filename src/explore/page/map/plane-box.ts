@@ -20,6 +20,8 @@ export interface MapPlane {
   readonly aspect: "degrees" | "equal" | "free";
   /** Whether it is the map of a curvilinear grid, whose cells have no edges along the axes. */
   readonly isCurved: boolean;
+  /** Whether its cells are dots. */
+  readonly hasDots?: boolean;
 }
 
 /** Size of a canvas in any unit. */

@@ -15,6 +15,9 @@ interface ProbeInputs {
   readonly frame: Signal<ShownFrame | undefined>;
 }
 
+/** Pixels from the pointer to the centre of a dot that it points at. */
+const REACH = 16;
+
 /** Values under the pointer and at the place of the series. */
 export class ProbeModel {
   readonly #inputs: ProbeInputs;
@@ -26,6 +29,7 @@ export class ProbeModel {
   readonly hasCrossHair = signal(false);
 
   #place: Place | undefined;
+  #towards: readonly [number, number] | undefined;
   #isAsking = false;
   #isOutdated = false;
   #cancelFixed: (() => void) | undefined;
@@ -44,8 +48,9 @@ export class ProbeModel {
   }
 
   /** Reads the value at a place, or none. Of places that come while one is read, the last counts. */
-  hover(place: Place | undefined): void {
+  hover(place: Place | undefined, towards?: readonly [number, number]): void {
     this.#place = place;
+    this.#towards = towards;
     if (place === undefined) this.pointer.value = undefined;
     else this.#ask();
   }
@@ -57,8 +62,15 @@ export class ProbeModel {
     this.#isOutdated = this.#isAsking;
     if (this.#isAsking) return;
     this.#isAsking = true;
-    this.#inputs.client.send<"probe">(probeRequest(request, place), (answer) => {
+    const { box, width } = request.viewport;
+    const reach = (REACH * Math.abs(box.right - box.left)) / width;
+    const towards = this.#towards;
+    const nearby = { ...probeRequest(request, place), reach, towards };
+    this.#inputs.client.send<"probe">(nearby, (answer) => {
       this.#isAsking = false;
+      // The cross-hair has moved there, and goes no further when the picture changes.
+      if (towards !== undefined && towards === this.#towards && answer.kind === "value")
+        [this.#place, this.#towards] = [answer, undefined];
       // A cell that cannot be read has no value to show; the picture says why.
       if (this.#place !== undefined) this.pointer.value = answer.kind === "value" ? answer : undefined;
       if (this.#isOutdated) this.#ask();
@@ -98,7 +110,7 @@ export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, isCurved:
     const axis = variable.axes[index]!;
     return placeOf(axis, values[index]!, places[index]!, answer.cell?.[index] as number);
   });
-  const place = parts.map(({ text }) => text);
+  const place = answer.name === undefined ? [...new Set(parts.map(({ text }) => text))] : [answer.name];
   if (isCurved) place.unshift(degreesText(answer.y, "latitude", 2), degreesText(answer.x, "longitude", 2));
   const bounds = parts.map((part) => part.bounds).filter((text) => text !== "");
   return { place: place.join(" "), value, bounds: bounds.join(" · ") };

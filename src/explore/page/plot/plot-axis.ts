@@ -38,7 +38,9 @@ export interface SeriesPlace {
   readonly along: number;
   readonly axis: PlotAxis;
   /** Centre of the cell on a curvilinear grid, whose axes have no coordinates. */
-  readonly onGrid: { readonly latitude: number; readonly longitude: number } | undefined;
+  readonly onGrid:
+    | { readonly latitude: number; readonly longitude: number; readonly name?: string | undefined }
+    | undefined;
 }
 
 /** Part of the axis of a plot that is shown. */
@@ -126,9 +128,12 @@ export function textWithUnits(value: number | null | undefined, variable: Variab
 
 /** Returns where a series is, along all axes but its own: `40°N, 115°W, 850 hPa`. */
 export function placeText({ variable, values, at, along, onGrid }: SeriesPlace): string {
-  const places = stepTexts(variable, values, at, axesBesides(variable, along));
-  if (onGrid === undefined) return places.join(", ");
-  const { latitude, longitude } = onGrid;
+  const { latitude, longitude, name } = onGrid ?? {};
+  const { x, y } = (name === undefined ? undefined : variable.plane) ?? {};
+  const others = axesBesides(variable, along).filter((axis) => axis !== x && axis !== y);
+  const places = stepTexts(variable, values, at, others);
+  if (name !== undefined) places.unshift(name);
+  if (latitude === undefined || longitude === undefined) return places.join(", ");
   return [...places, shortDegrees(latitude, "latitude", 3), shortDegrees(longitude, "longitude", 3)].join(
     ", ",
   );

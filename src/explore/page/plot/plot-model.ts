@@ -158,7 +158,7 @@ function placeOf(model: ExploreModel): SeriesPlace | undefined {
   if (description === undefined) return undefined;
   const { coordinate, length } = description;
   const isOnGrid = variable.curvilinear !== undefined && !model.camera.inCells.value;
-  const onGrid = fixed && isOnGrid ? { latitude: fixed.y, longitude: fixed.x } : undefined;
+  const onGrid = fixed && isOnGrid ? { latitude: fixed.y, longitude: fixed.x, name: fixed.name } : undefined;
   if (coordinate === variable.path) {
     const axis = indexPlotAxis("index", length);
     return { variable, values: values.with(along, INDEX_AXIS), at, along, axis, onGrid };

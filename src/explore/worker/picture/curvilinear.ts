@@ -100,7 +100,8 @@ export interface CellsUnderPixels {
   readonly columns: number;
 }
 
-type PixelMap = Box & Pick<Viewport, "width" | "height">;
+/** A map and its pixels. */
+export type PixelMap = Box & Pick<Viewport, "width" | "height" | "ratio">;
 
 /**
  * Returns the cell under the middle of each pixel, -1 where there is none: a pixel is in a cell if its middle is in the quadrilateral
@@ -130,18 +131,11 @@ export function cellsUnderPixels(corners: GridCorners, map: PixelMap): Int32Arra
           quad[corner + 1] = (quad[corner + 1]! - top) / stepY - 0.5;
         }
         for (let turn = first; west + turn * 360 <= greatest; turn++)
-          fillQuad(cells, row * columns + column, quad, (turn * 360) / stepX, width);
+          fillPolygon(cells, row * columns + column, quad, 4, (turn * 360) / stepX, width);
       }
     }
   }
   return cells;
-}
-
-/** Returns the cell at a place; -1 if there is none. */
-export function cellAt(corners: GridCorners, x: number, y: number): number {
-  const tiny = 1e-9;
-  const map = { left: x - tiny, right: x + tiny, top: y + tiny, bottom: y - tiny, width: 1, height: 1 };
-  return cellsUnderPixels(corners, map)[0]!;
 }
 
 /** Writes the corners of a cell, in their order round it, as x and y; false if it is not shown. */
@@ -165,33 +159,55 @@ function cellCorners(
 }
 
 /**
- * Fills the pixels whose middles are in a quadrilateral: row by row, between where the row crosses its sides. The middle of the first
- * pixel is at 0.
+ * Fills the pixels whose middles are in a polygon of `count` corners: row by row, between where the row crosses its sides. The middle
+ * of the first pixel is at 0.
  */
-function fillQuad(cells: Int32Array, cell: number, quad: Float64Array, shift: number, width: number): void {
+export function fillPolygon(
+  cells: Int32Array,
+  cell: number,
+  polygon: Float64Array,
+  count: number,
+  shift: number,
+  width: number,
+): void {
   const height = cells.length / width;
-  const upper = Math.min(quad[1]!, quad[3]!, quad[5]!, quad[7]!);
-  const lower = Math.max(quad[1]!, quad[3]!, quad[5]!, quad[7]!);
+  const length = 2 * count;
+  let [upper, lower] = [Infinity, -Infinity];
+  for (let corner = 1; corner < length; corner += 2) {
+    upper = Math.min(upper, polygon[corner]!);
+    lower = Math.max(lower, polygon[corner]!);
+  }
   const lastRow = Math.min(height - 1, Math.floor(lower));
   for (let row = Math.max(0, Math.ceil(upper)); row <= lastRow; row++) {
     let begin = Number.POSITIVE_INFINITY;
     let end = Number.NEGATIVE_INFINITY;
-    for (let corner = 0; corner < 8; corner += 2) {
-      const next = (corner + 2) & 7;
-      const rowA = quad[corner + 1]!;
-      const rowB = quad[next + 1]!;
+    const crossings: number[] = [];
+    for (let corner = 0; corner < length; corner += 2) {
+      const next = corner + 2 === length ? 0 : corner + 2;
+      const rowA = polygon[corner + 1]!;
+      const rowB = polygon[next + 1]!;
       if ((rowA < row && rowB < row) || (rowA > row && rowB > row)) continue;
       const share = rowA === rowB ? 0 : (row - rowA) / (rowB - rowA);
-      const crossing = quad[corner]! + share * (quad[next]! - quad[corner]!);
+      const crossing = polygon[corner]! + share * (polygon[next]! - polygon[corner]!);
       begin = Math.min(begin, crossing);
       end = Math.max(end, crossing);
-      if (rowA !== rowB) continue;
-      begin = Math.min(begin, quad[next]!);
-      end = Math.max(end, quad[next]!);
+      if (rowA === rowB) {
+        begin = Math.min(begin, polygon[next]!);
+        end = Math.max(end, polygon[next]!);
+      } else if (count > 4 && rowA <= row !== rowB <= row) crossings.push(crossing);
     }
-    const lastColumn = Math.min(width - 1, Math.floor(end + shift));
-    for (let column = Math.max(0, Math.ceil(begin + shift)); column <= lastColumn; column++)
-      cells[row * width + column] = cell;
+    const fill = (from: number, to: number): void => {
+      const last = Math.min(width - 1, Math.floor(to + shift));
+      for (let column = Math.max(0, Math.ceil(from + shift)); column <= last; column++)
+        cells[row * width + column] = cell;
+    };
+    if (crossings.length <= 2) {
+      fill(begin, end);
+      continue;
+    }
+    // A row may leave a polygon with a dent and come in again.
+    crossings.sort((one, other) => one - other);
+    for (let part = 0; part < crossings.length; part += 2) fill(crossings[part]!, crossings[part + 1]!);
   }
 }
 
@@ -200,6 +216,6 @@ function clamp(index: number, length: number): number {
 }
 
 /** Returns the longitude that means the same and is nearest to another one. */
-function near(longitude: number, reference: number): number {
+export function near(longitude: number, reference: number): number {
   return longitude - 360 * Math.round((longitude - reference) / 360);
 }

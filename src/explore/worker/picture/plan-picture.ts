@@ -138,6 +138,9 @@ function countCells({ cells, columns }: CellsUnderPixels): {
   return { cells: pixels === 0 ? 0 : (bottom - top + 1) * (right - left + 1), pixels };
 }
 
+/** Pixels from one place of a list to the next in the array. */
+const FAR = 1e9;
+
 /** Returns the chunks of a curvilinear grid that are in view: of the box round those under pixels. */
 function curvilinearChunks(
   session: DatasetSession,
@@ -156,7 +159,9 @@ function curvilinearChunks(
     rows.add(Math.floor(row / rowLength));
     columns.add(Math.floor((cell - row * gridColumns) / columnLength));
   }
-  const perCell = 1 / Math.max(density, Number.MIN_VALUE);
+  // Nothing stands for other places of a list, as if it were far away from them.
+  const isList = session.variable(request.selection.variable).curvilinear?.list !== undefined;
+  const perCell = isList ? FAR : 1 / Math.max(density, Number.MIN_VALUE);
   return {
     rows: rows.size,
     columns: columns.size,
@@ -179,10 +184,12 @@ function planCurvilinearChunks(
   const { factors, chunkShape, shape } = resolution;
   const { strides } = session.documentOf(resolution);
   const places = placesOfPlane(session, request, resolution);
-  const chunkColumns = Math.ceil(shape[x]! / chunkShape[x]!);
-  const seen = new Uint8Array(shape[y]! * shape[x]!);
+  // A list of cells has rows only.
+  const width = x === y ? 1 : shape[x]!;
+  const chunkColumns = Math.ceil(width / chunkShape[x]!);
+  const seen = new Uint8Array(shape[y]! * width);
   const standInRow = standInOf(shape[y]!, chunkShape[y]!, everyRow);
-  const standInColumn = standInOf(shape[x]!, chunkShape[x]!, everyColumn);
+  const standInColumn = standInOf(width, chunkShape[x]!, everyColumn);
   const lists = new Map<number, RunList>();
   for (let pixel = 0; pixel < cells.length; pixel++) {
     const cell = cells[pixel]!;
@@ -195,7 +202,7 @@ function planCurvilinearChunks(
     list.offsets.push(
       (row - chunkRow * chunkShape[y]!) * strides[y]! + (column - chunkColumn * chunkShape[x]!) * strides[x]!,
     );
-    const place = row * shape[x]! + column;
+    const place = row * width + column;
     list.first.push(seen[place] === 0 ? 1 : 0);
     seen[place] = 1;
   }
@@ -208,7 +215,7 @@ function planCurvilinearChunks(
   chunks.sort((one, other) => other.columns.pixels.length - one.columns.pixels.length);
   return chunks.flatMap(({ row, column, columns }) =>
     places.map(({ coords, ...place }) => ({
-      job: session.job(resolution, coords.with(y, row).with(x, column)),
+      job: session.job(resolution, coords.with(x, column).with(y, row)),
       place: { ...place, rows: ONE_ROW, columns },
     })),
   );

@@ -1,0 +1,245 @@
+import { fillPolygon, near, type PixelMap } from "./curvilinear.js";
+
+/** Centres of cells in degrees; NaN for those without a place. */
+export interface Places {
+  readonly longitudes: Float64Array;
+  readonly latitudes: Float64Array;
+}
+
+/** Cells with corners, in degrees. */
+export interface Polygons {
+  readonly count: number;
+  readonly x: Float64Array;
+  readonly y: Float64Array;
+  /** Indices of the corners, `perCell` for each cell, -1 for none; undefined if each cell has corners of its own, in its order. */
+  readonly corners: Int32Array | undefined;
+  readonly perCell: number;
+}
+
+/** Most and least radius of a dot in CSS pixels, and the share of the map that dots fill in between. */
+const [MOST_RADIUS, LEAST_RADIUS, DOT_SHARE] = [7, 1.2, 0.2];
+/** Radius in CSS pixels from which dots are apart where they overlap. */
+const APART_RADIUS = 3;
+
+/** Returns the cell under each pixel if cells are dots, -1 between them. The fewer are visible, the larger they are. */
+export function dotsUnderPixels(places: Places, map: PixelMap): Int32Array {
+  const { width, height, ratio = 1 } = map;
+  const cells = new Int32Array(width * height).fill(-1);
+  let visible = 0;
+  eachDot(places, map, 0, () => visible++);
+  const share = Math.sqrt((DOT_SHARE * cells.length) / Math.PI / Math.max(1, visible)) / ratio;
+  const radius = Math.max(LEAST_RADIUS, Math.min(MOST_RADIUS, share)) * ratio;
+  eachDot(places, map, radius, (cell, x, y) => {
+    if (radius >= APART_RADIUS * ratio) fillDisc(cells, width, x, y, radius + ratio, -1);
+    fillDisc(cells, width, x, y, radius, cell);
+  });
+  return cells;
+}
+
+/** Visits the cells whose centres lie on a map or up to a number of pixels beside it, as often as longitudes repeat there. */
+function eachDot(
+  { longitudes, latitudes }: Places,
+  { left, right, top, bottom, width, height }: PixelMap,
+  beside: number,
+  visit: (cell: number, x: number, y: number) => void,
+): void {
+  const [perX, perY] = [width / (right - left), height / (bottom - top)];
+  const least = Math.min(left, right) - Math.abs(beside / perX);
+  const greatest = Math.max(left, right) + Math.abs(beside / perX);
+  for (let cell = 0; cell < latitudes.length; cell++) {
+    const y = (latitudes[cell]! - top) * perY;
+    if (!(y >= -beside && y <= height + beside)) continue;
+    const longitude = longitudes[cell]!;
+    for (let x = longitude + Math.ceil((least - longitude) / 360) * 360; x <= greatest; x += 360)
+      visit(cell, (x - left) * perX - 0.5, y - 0.5);
+  }
+}
+
+function fillDisc(
+  cells: Int32Array,
+  width: number,
+  x: number,
+  y: number,
+  radius: number,
+  value: number,
+): void {
+  const last = Math.min(cells.length / width - 1, Math.floor(y + radius));
+  for (let row = Math.max(0, Math.ceil(y - radius)); row <= last; row++) {
+    const half = Math.sqrt(radius * radius - (row - y) * (row - y));
+    const begin = Math.max(0, Math.ceil(x - half));
+    const end = Math.min(width - 1, Math.floor(x + half));
+    for (let column = begin; column <= end; column++) cells[row * width + column] = value;
+  }
+}
+
+/**
+ * Returns the cell whose centre is nearest to a place; -1 if none is within reach, in degrees of latitude.
+ * @param towards Direction, to the right and upwards, in which the cell must lie.
+ */
+export function nearestPlace(
+  { longitudes, latitudes }: Places,
+  x: number,
+  y: number,
+  reach: number,
+  towards?: readonly [right: number, up: number],
+): number {
+  const cosine = Math.max(0.01, Math.cos((y * Math.PI) / 180));
+  let found = -1;
+  let least = reach * reach;
+  for (let cell = 0; cell < latitudes.length; cell++) {
+    const up = latitudes[cell]! - y;
+    const right = (near(longitudes[cell]!, x) - x) * cosine;
+    const square = up * up + right * right;
+    if (!(square <= least)) continue;
+    if (towards !== undefined) {
+      const ahead = right * towards[0] + up * towards[1];
+      if (ahead < 1e-9 || ahead * ahead < square / 2) continue;
+    }
+    least = square;
+    found = cell;
+  }
+  return found;
+}
+
+/** Latitude beyond which a corner is a pole, whose longitude says nothing. */
+const POLE = 90 - 1e-6;
+/** Widest cell in degrees: a wider one that does not contain a pole is none. */
+const MAX_WIDTH = 180;
+
+/** Returns room for the corners of one cell: there are more of them if it contains a pole. */
+function roomFor({ perCell }: Polygons): Float64Array {
+  return new Float64Array(4 * perCell + 8);
+}
+
+/**
+ * Writes the corners of a cell as longitudes and latitudes, the former without jumps at the date line. Returns how many there are; 0 if
+ * it has no area. A corner at a pole becomes a side along it, and a cell round a pole reaches up to it.
+ */
+function writeOutline(
+  { x, y, corners, perCell }: Polygons,
+  cell: number,
+  outline: Float64Array,
+  least: number,
+): number {
+  let count = 0;
+  let reference = Number.NaN;
+  let poles = 0;
+  for (let place = cell * perCell; place < (cell + 1) * perCell; place++) {
+    const corner = corners === undefined ? place : corners[place]!;
+    if (corner < 0) continue;
+    const latitude = y[corner]!;
+    let longitude = x[corner]!;
+    if (Number.isNaN(latitude) || Number.isNaN(longitude)) continue;
+    if (Math.abs(latitude) > POLE) {
+      poles++;
+      longitude = Number.NaN;
+    } else {
+      if (!Number.isNaN(reference)) longitude = near(longitude, reference);
+      reference = longitude;
+    }
+    outline[2 * count] = longitude;
+    outline[2 * count + 1] = latitude;
+    count++;
+  }
+  if (count < least || poles === count) return 0;
+  if (poles > 0) return splitPoles(outline, count);
+  const first = outline[0]!;
+  const turn = near(first, reference) - first;
+  if (Math.abs(turn) < MAX_WIDTH) return count;
+  const pole = outline[1]! > 0 ? 90 : -90;
+  outline.set([first + turn, outline[1]!, first + turn, pole, first, pole], 2 * count);
+  return count + 3;
+}
+
+/** Replaces each corner at a pole by two, at the longitudes of the corners before and after it. */
+function splitPoles(outline: Float64Array, count: number): number {
+  const corners = Array.from({ length: count }, (_, index) => [outline[2 * index]!, outline[2 * index + 1]!]);
+  const beside = (index: number, step: number): number => {
+    let other = index;
+    do other = (other + step + count) % count;
+    while (Number.isNaN(corners[other]![0]));
+    return corners[other]![0]!;
+  };
+  const split = corners.flatMap(([x, y], index) =>
+    Number.isNaN(x) ? [beside(index, -1), y!, beside(index, 1), y!] : [x!, y!],
+  );
+  outline.set(split);
+  return split.length / 2;
+}
+
+/** Returns the centres of cells: the means of their corners. */
+export function centresOf(polygons: Polygons): Places {
+  const longitudes = new Float64Array(polygons.count).fill(Number.NaN);
+  const latitudes = longitudes.slice();
+  const outline = roomFor(polygons);
+  for (let cell = 0; cell < polygons.count; cell++) {
+    const count = writeOutline(polygons, cell, outline, 1);
+    let [x, y] = [0, 0];
+    for (let corner = 0; corner < 2 * count; corner += 2) {
+      x += outline[corner]!;
+      y += outline[corner + 1]!;
+    }
+    longitudes[cell] = x / count;
+    latitudes[cell] = y / count;
+  }
+  return { longitudes, latitudes };
+}
+
+/** Returns the cell under the middle of each pixel if cells are polygons, -1 where there is none. */
+export function polygonsUnderPixels(polygons: Polygons, map: PixelMap): Int32Array {
+  const { width, height, left, right, top, bottom } = map;
+  const cells = new Int32Array(width * height).fill(-1);
+  const [perX, perY] = [width / (right - left), height / (bottom - top)];
+  const [least, greatest] = left < right ? [left, right] : [right, left];
+  const [low, high] = top > bottom ? [bottom, top] : [top, bottom];
+  const outline = roomFor(polygons);
+  for (let cell = 0; cell < polygons.count; cell++) {
+    const count = writeOutline(polygons, cell, outline, 3);
+    let [west, east, south, north] = [Infinity, -Infinity, Infinity, -Infinity];
+    for (let corner = 0; corner < 2 * count; corner += 2) {
+      const [x, y] = [outline[corner]!, outline[corner + 1]!];
+      if (x < west) west = x;
+      if (x > east) east = x;
+      if (y < south) south = y;
+      if (y > north) north = y;
+    }
+    if (south > high || north < low) continue;
+    if (east - west > MAX_WIDTH && Math.max(north, -south) <= POLE) continue;
+    const first = Math.ceil((least - east) / 360);
+    if (!(west + first * 360 <= greatest)) continue;
+    for (let corner = 0; corner < 2 * count; corner += 2) {
+      outline[corner] = (outline[corner]! - left) * perX - 0.5;
+      outline[corner + 1] = (outline[corner + 1]! - top) * perY - 0.5;
+    }
+    for (let turn = first; west + turn * 360 <= greatest; turn++)
+      fillPolygon(cells, cell, outline, count, turn * 360 * perX, width);
+  }
+  return cells;
+}
+
+/** Turns the face under each pixel into the nearest one of its corners. */
+export function cornersUnderPixels(
+  { x, y, corners, perCell }: Polygons,
+  map: PixelMap,
+  faces: Int32Array,
+): Int32Array {
+  const { width, left, right, top, bottom, height } = map;
+  for (let pixel = 0; pixel < faces.length; pixel++) {
+    const face = faces[pixel]!;
+    if (face === -1) continue;
+    const latitude = top + ((Math.floor(pixel / width) + 0.5) * (bottom - top)) / height;
+    const longitude = left + (((pixel % width) + 0.5) * (right - left)) / width;
+    const cosine = Math.cos((latitude * Math.PI) / 180);
+    let least = Number.POSITIVE_INFINITY;
+    for (let place = face * perCell; place < (face + 1) * perCell; place++) {
+      const corner = corners![place]!;
+      if (corner < 0) continue;
+      const along = (near(x[corner]!, longitude) - longitude) * cosine;
+      const square = along * along + (y[corner]! - latitude) ** 2;
+      if (square >= least) continue;
+      least = square;
+      faces[pixel] = corner;
+    }
+  }
+  return faces;
+}
