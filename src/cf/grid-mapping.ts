@@ -122,8 +122,11 @@ function cfDefinition(name: string, attrs: JsonObject): string | undefined {
   if (parameters.includes("h=perspective_point_height") && !values.has("h")) return undefined;
   const sweep = proj === "geos" ? ` +sweep=${sweepAxis(attrs)}` : "";
   if (proj === "omerc") values.delete("lon_0");
+  const sphere = / \+a=(\S+) \+b=\1$/;
+  // proj4 turns places south of the origin over in a transverse Mercator of a sphere: an ellipsoid has no such fault.
+  const figure = figureOf(attrs).replace(sphere, proj === "tmerc" ? " +a=$1 +rf=1e9" : "$&");
   const written = Array.from(values, ([key, value]) => ` +${key}=${value}`).join("");
-  return `+proj=${proj}${written}${sweep}${falseOrigin(attrs)}${figureOf(attrs)} +no_defs`;
+  return `+proj=${proj}${written}${sweep}${falseOrigin(attrs)}${figure} +no_defs`;
 }
 
 function sweepAxis({ sweep_angle_axis: sweep, fixed_angle_axis: fixed }: JsonObject): "x" | "y" {

@@ -65,6 +65,12 @@ const CF: readonly Row[] = [
     [336038.8, 567734.9],
   ],
   [
+    "transverse_mercator",
+    '"latitude_of_projection_origin": 45, "longitude_of_central_meridian": 9, "scale_factor_at_central_meridian": 0.9996, "earth_radius": 6371000',
+    [10, 40],
+    [85146.9, -555274.6],
+  ],
+  [
     "mercator",
     `"longitude_of_projection_origin": 10, "standard_parallel": 30, ${WGS84}`,
     [2, 47],

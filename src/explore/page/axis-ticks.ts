@@ -338,6 +338,14 @@ export function fittingTicks(
 /** Least pixels between two labels. */
 const LABEL_GAP = 6;
 
+/** Pixels from tick to tick, at least. */
+const PIXELS_PER_TICK = 90;
+
+/** Returns how many ticks find room on an axis of a length in pixels. */
+export function tickCount(length: number): number {
+  return Math.max(2, Math.floor(length / PIXELS_PER_TICK));
+}
+
 /** Returns ticks at round degrees: `30°N`, `120°W`, `0°`. Longitudes may exceed 180. */
 export function degreeTicks(from: number, to: number, count: number, kind: "latitude" | "longitude"): Tick[] {
   const [low, high] = kind === "latitude" ? [Math.max(-90, from), Math.min(90, to)] : [from, to];

@@ -17,6 +17,7 @@ import {
   type View,
 } from "../protocol.js";
 import { stepOf, stepText } from "./axis-ticks.js";
+import { mapProjectionOf } from "./map/map-projection.js";
 import type { MapPlane } from "./map/plane-box.js";
 import type { WorkerClient } from "./worker-client.js";
 
@@ -163,8 +164,13 @@ export function mapPlaneOf(
   const plane = { x: x.plane, y: y.plane, isCurved: false };
   if (x.hasNumbers && y.hasNumbers) {
     if (x.axis.isLongitude && y.axis.isLatitude) return { ...plane, aspect: "degrees" };
-    const isProjected = x.axis.role === "X" && y.axis.role === "Y" && x.units !== undefined;
-    return { ...plane, aspect: isProjected && x.units === y.units ? "equal" : "free" };
+    const isOwn = axes.x === variable.plane?.x && axes.y === variable.plane.y;
+    const projection = isOwn && variable.projection ? mapProjectionOf(variable.projection) : undefined;
+    if (projection !== undefined) return { ...plane, aspect: "equal", projection };
+    const isPlane = x.axis.role === "X" && y.axis.role === "Y" && x.units === y.units;
+    const lengths = Math.abs(Math.log((x.plane.high - x.plane.low) / (y.plane.high - y.plane.low)));
+    const isEqual = isPlane && (x.units !== undefined || lengths < Math.log(MAX_PROPORTION));
+    return { ...plane, aspect: isEqual ? "equal" : "free" };
   }
   const proportion = x.axis.length / y.axis.length;
   const isImage = !x.hasNumbers && !y.hasNumbers && Math.abs(Math.log(proportion)) < Math.log(MAX_PROPORTION);

@@ -2,6 +2,7 @@ import { withUnits } from "../../cf/unit-text.js";
 import { indexAt } from "../axis.js";
 import { type DatasetDescription, otherAxes, type PicturePart, type ReadingCost } from "../protocol.js";
 import { axisUnitOf, count, shortDegrees, stepText, stepTexts } from "./axis-ticks.js";
+import { visibleDegrees } from "./map/map-projection.js";
 import type { PlaneAxis } from "./map/plane-box.js";
 import type { ExploreModel } from "./model.js";
 import type { ResolvedView } from "./resolve-view.js";
@@ -92,10 +93,13 @@ export function pictureText(model: ExploreModel): string {
   const names = [variable.title, ...otherSteps(resolved)];
   const x = visiblePart(plane.x, box.left, box.right);
   const y = visiblePart(plane.y, box.bottom, box.top);
-  if (plane.aspect === "degrees") {
-    const [west, east] = degreesOf(x, "longitude");
-    const [south, north] = degreesOf(y, "latitude");
-    const around = x[1] - x[0] > 359.9 ? "all longitudes" : `from ${west} to ${east}`;
+  const visible = { left: x[0], right: x[1], bottom: y[0], top: y[1] };
+  const seen = plane.projection && visibleDegrees(plane.projection, visible);
+  if (plane.aspect === "degrees" || seen !== undefined) {
+    const longitudes: Part = seen === undefined ? x : [seen.west, seen.east];
+    const [west, east] = degreesOf(longitudes, "longitude");
+    const [south, north] = degreesOf(seen === undefined ? y : [seen.south, seen.north], "latitude");
+    const around = longitudes[1] - longitudes[0] > 359.9 ? "all longitudes" : `from ${west} to ${east}`;
     return [...names, around, `${south} to ${north}`].join(", ");
   }
   const inCells = model.camera.inCells.value;

@@ -1,8 +1,7 @@
 import type { Box, GridExtent } from "../../protocol.js";
-import type { Size } from "./plane-box.js";
 
 /** A line of a coast: longitudes and latitudes by turns, and its bounds. */
-type CoastLine = GridExtent & { readonly points: Float32Array };
+export type CoastLine = GridExtent & { readonly points: Float32Array };
 
 /** Units of the stored coordinates per degree. */
 export const PER_DEGREE = 100;
@@ -74,15 +73,13 @@ export const COASTS: Coasts = { coarse: undefined, fine: undefined };
 /** CSS pixels per degree from which on the coarse coastline looks coarse. */
 const FINE_FROM = 4;
 
-/** Reads the coastline that the box asks for, once. Returns whether there is a new one to draw. */
+/** Reads the coastline that a map of this scale asks for, once. Returns whether there is a new one to draw. */
 export async function loadCoast(
   coasts: Coasts,
   urls: Readonly<Record<keyof Coasts, string>>,
-  box: Box | undefined,
-  size: Size,
+  pixelsPerDegree: number,
 ): Promise<boolean> {
-  if (box === undefined) return false;
-  const kind = size.height / Math.abs(box.top - box.bottom) > FINE_FROM ? "fine" : "coarse";
+  const kind = pixelsPerDegree > FINE_FROM ? "fine" : "coarse";
   if (coasts[kind] !== undefined) return false;
   coasts[kind] = null;
   const response = await fetch(urls[kind]);

@@ -2,15 +2,24 @@ import { untracked } from "@preact/signals-core";
 import { labelWithUnits } from "../../../cf/unit-text.js";
 import { cellAxis } from "../../axis.js";
 import { type Box, INDEX_AXIS, type ProbeAnswer } from "../../protocol.js";
-import { axisTicks, axisUnitOf, cellEdges, degreeTicks, fittingTicks, type Tick } from "../axis-ticks.js";
+import {
+  axisTicks,
+  axisUnitOf,
+  cellEdges,
+  degreeTicks,
+  fittingTicks,
+  type Tick,
+  tickCount,
+} from "../axis-ticks.js";
 import type { ExploreModel } from "../model.js";
 import type { ResolvedView } from "../resolve-view.js";
 import { type Coasts, linesInBox } from "./coastline.js";
-import { pointOf, type Size } from "./plane-box.js";
+import { graticuleOf, type PlaneLabel } from "./graticule.js";
+import { type PlaneLine, projectedCoast } from "./map-projection.js";
+import { isMap as isMapPlane, pointOf, type Size } from "./plane-box.js";
 
 type Margins = Readonly<Record<"left" | "right" | "top" | "bottom", number>>;
 
-const PIXELS_PER_TICK = 90;
 const NARROW = 600;
 
 const TITLE = 18;
@@ -22,7 +31,7 @@ const MOST_NUMBER = 130;
 /** Returns the pixels that are needed beside those of numbers: for titles, which axes of a map do without, and for names of rows. */
 export function titleRoomOf(model: ExploreModel): number {
   const { axes, values } = model.resolved.value ?? {};
-  if (model.camera.plane.value?.aspect === "degrees") return 0;
+  if (isMapPlane(model.camera.plane.value)) return 0;
   const { texts = [], calendar } = values?.[axes?.y ?? 0] ?? {};
   if (calendar !== undefined || model.camera.inCells.value) return TITLE;
   return TITLE + texts.reduce((most, { length }) => Math.max(most, (length - 6) * PIXELS_PER_LETTER), 0);
@@ -58,7 +67,8 @@ export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coas
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, clientWidth, clientHeight);
   if (resolved?.axes === undefined || box === undefined) return;
-  const isMap = model.camera.plane.peek()?.aspect === "degrees";
+  const plane = model.camera.plane.peek();
+  const isMap = isMapPlane(plane);
   const margins = marginsOf(
     clientWidth,
     untracked(() => titleRoomOf(model)),
@@ -71,7 +81,10 @@ export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coas
   context.rect(margins.left, margins.top, size.width, size.height);
   context.clip();
   context.translate(margins.left, margins.top);
+  const graticule = plane?.projection && graticuleOf(plane.projection, box, size);
+  if (graticule !== undefined) strokeLines(drawing, graticule.lines, [[1, "--graticule"]]);
   if (isMap && model.hasCoast.peek()) drawCoast(drawing, coasts);
+  for (const label of graticule?.inside ?? []) drawLabel(drawing, label);
   const { pointer, fixed, hasCrossHair } = model.probes;
   drawCell(drawing, fixed.peek(), true);
   drawCell(drawing, pointer.peek(), hasCrossHair.peek());
@@ -81,12 +94,30 @@ export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coas
   context.strokeRect(margins.left - 0.5, margins.top - 0.5, size.width + 1, size.height + 1);
 }
 
-function drawCoast({ context, style, box, size }: Drawing, { fine, coarse }: Coasts): void {
-  const lines = linesInBox(fine ?? coarse ?? [], box);
+function drawCoast(drawing: Drawing, { fine, coarse }: Coasts): void {
+  const { box, model } = drawing;
+  const [plane, coast] = [model.camera.plane.peek(), fine ?? coarse ?? []];
+  const lines =
+    plane?.projection === undefined
+      ? linesInBox(coast, box).map(({ line, shift }) => ({ points: line.points, shift }))
+      : projectedCoast(plane.projection, plane, coast, box);
+  drawing.context.lineJoin = "round";
+  // A pale line below a dark one is seen on every colour.
+  strokeLines(drawing, lines, [
+    [2.2, "--coast-halo"],
+    [1, "--coast"],
+  ]);
+}
+
+/** Draws lines of the plane, each with the widths and colours in their order. */
+function strokeLines(
+  { context, style, box, size }: Drawing,
+  lines: readonly PlaneLine[],
+  strokes: readonly (readonly [width: number, property: string])[],
+): void {
   const [perX, perY] = [size.width / (box.right - box.left), size.height / (box.bottom - box.top)];
   context.beginPath();
-  for (const { line, shift } of lines) {
-    const { points } = line;
+  for (const { points, shift = 0 } of lines) {
     for (let index = 0; index < points.length; index += 2) {
       const x = (points[index]! + shift - box.left) * perX;
       const y = (points[index + 1]! - box.top) * perY;
@@ -94,19 +125,31 @@ function drawCoast({ context, style, box, size }: Drawing, { fine, coarse }: Coa
       else context.lineTo(x, y);
     }
   }
-  context.lineJoin = "round";
-  // A pale line below a dark one is seen on every colour.
-  context.lineWidth = 2.2;
+  for (const [width, property] of strokes) {
+    context.lineWidth = width;
+    context.strokeStyle = style.getPropertyValue(property);
+    context.stroke();
+  }
+}
+
+/** Writes the degrees of a line of the graticule upon it. */
+function drawLabel({ context, style, box, size }: Drawing, { place, label }: PlaneLabel): void {
+  const { x, y } = pointOf(box, size, place);
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.lineWidth = 3;
   context.strokeStyle = style.getPropertyValue("--coast-halo");
-  context.stroke();
-  context.lineWidth = 1;
-  context.strokeStyle = style.getPropertyValue("--coast");
-  context.stroke();
+  context.strokeText(label, x, y);
+  context.fillStyle = style.getPropertyValue("--coast");
+  context.fillText(label, x, y);
+  context.textAlign = "left";
 }
 
 function drawGraticule(drawing: Drawing): void {
   const { context, style, box, size, margins } = drawing;
-  const isMap = drawing.model.camera.plane.peek()?.aspect === "degrees";
+  const plane = drawing.model.camera.plane.peek();
+  // Lines of a projection are drawn by themselves: here are their labels.
+  const isMap = plane?.aspect === "degrees";
   context.font = `12px ${style.fontFamily}`;
   const [xTicks, yTicks] = ticksOf(drawing);
   context.fillStyle = style.getPropertyValue("--muted");
@@ -180,18 +223,20 @@ function drawTitles({ context, style, model, resolved, size, margins }: Drawing)
   context.textAlign = "left";
 }
 
-/** Returns the ticks of both axes that have room: of degrees if the picture is a map of a curvilinear grid. */
+/** Returns the ticks of both axes that have room: of degrees if the picture is a map. */
 function ticksOf(drawing: Drawing): [columns: readonly Tick[], rows: readonly Tick[]] {
   const { model, resolved, box, size } = drawing;
   const { axes, variable, values } = resolved;
   if (axes === undefined) return [[], []];
-  const countOf = (length: number) => Math.max(2, Math.floor(length / PIXELS_PER_TICK));
-  const [columns, rows] = [countOf(size.width), countOf(size.height)];
+  const [columns, rows] = [tickCount(size.width), tickCount(size.height)];
   const [left, right] = [Math.min(box.left, box.right), Math.max(box.left, box.right)];
   const [bottom, top] = [Math.min(box.bottom, box.top), Math.max(box.bottom, box.top)];
-  const isMap = model.camera.plane.peek()?.aspect === "degrees";
-  const make = (index: number, low: number, high: number, count: number): Tick[] => {
-    if (isMap) return degreeTicks(low, high, count, index === axes.x ? "longitude" : "latitude");
+  const { projection, aspect } = model.camera.plane.peek() ?? {};
+  const graticule = projection && graticuleOf(projection, box, size);
+  const make = (index: number, low: number, high: number, count: number): readonly Tick[] => {
+    if (graticule !== undefined) return index === axes.x ? graticule.below : graticule.beside;
+    if (aspect === "degrees")
+      return degreeTicks(low, high, count, index === axes.x ? "longitude" : "latitude");
     const shown = model.camera.inCells.peek() ? INDEX_AXIS : values[index]!;
     return axisTicks(variable.axes[index]!, shown, low, high, count);
   };

@@ -1,18 +1,15 @@
 import proj4 from "proj4";
 import type { GridProjection } from "../../../cf/grid-mapping.js";
-import type { Box } from "../../protocol.js";
-import type { Place } from "./plane-box.js";
-
-/** A place on the Earth, in degrees. */
-export type Degrees = Readonly<Record<"longitude" | "latitude", number>>;
-
-/** Places of a map's plane in degrees, and the reverse. */
-export interface MapProjection {
-  /** Returns undefined for a place that the projection does not show, such as the far side of the Earth. */
-  readonly toPlane: (longitude: number, latitude: number) => Place | undefined;
-  /** Returns undefined for a place of the plane that is not on the Earth. */
-  readonly toDegrees: (x: number, y: number) => Degrees | undefined;
-}
+import type { Box, GridExtent } from "../../protocol.js";
+import { type CoastLine, linesInBox } from "./coastline.js";
+import {
+  centreOfBox,
+  type Degrees,
+  type MapPlane,
+  type MapProjection,
+  type Place,
+  wholeBox,
+} from "./plane-box.js";
 
 const known = new Map<string, MapProjection | undefined>();
 
@@ -68,15 +65,19 @@ function createProjection(definition: string, scale: number): MapProjection | un
 /** A line on the Earth: longitudes and latitudes by turns. */
 type EarthLine = ArrayLike<number>;
 
-/** Parts of a line in the plane: x and y by turns, without pieces that leave the map or lie across its seam. */
-export type PlaneLine = Float64Array;
+/** A line in the plane: x and y by turns. */
+export interface PlaneLine {
+  readonly points: Float64Array | Float32Array;
+  /** Added to all x. */
+  readonly shift?: number;
+}
 
 /** Part of the length of a piece by which its middle may be beside the straight line: pieces across a seam go the other way round. */
 const MOST_BEND = 0.2;
 /** Halvings by which the end of a line at the edge of the map is found. */
 const HALVINGS = 8;
 
-/** Projects a line, and cuts it where the projection has no place or jumps to its other side. */
+/** Projects a line, and cuts it where it leaves the map, or jumps to the other side of it. */
 export function projectLine(projection: MapProjection, line: EarthLine): PlaneLine[] {
   const parts: number[][] = [];
   let part: number[] | undefined;
@@ -109,20 +110,21 @@ export function projectLine(projection: MapProjection, line: EarthLine): PlaneLi
       else begin(next);
     } else if (before !== undefined) {
       const edge = edgeOf(index, 0);
-      if (edge !== undefined && isStraight(before, edge)) part?.push(edge.x, edge.y);
+      if (edge !== undefined) part?.push(edge.x, edge.y);
     } else if (next !== undefined) {
       const edge = edgeOf(index, 1);
-      if (edge !== undefined && isStraight(edge, next)) begin(edge);
-      if (part === undefined || edge === undefined || !isStraight(edge, next)) begin(next);
-      else part.push(next.x, next.y);
+      if (edge !== undefined) begin(edge);
+      if (edge === undefined) begin(next);
+      else part?.push(next.x, next.y);
     }
     before = next;
   }
-  return parts.filter(({ length }) => length > 2).map((each) => Float64Array.from(each));
+  return parts.filter(({ length }) => length > 2).map((each) => ({ points: Float64Array.from(each) }));
 }
 
-function isStraight(from: Place, to: Place, middle?: Place): boolean {
-  if (middle === undefined) return true;
+/** Whether a piece is about straight: one across the seam, or behind the Earth, has its middle elsewhere. */
+function isStraight(from: Place, to: Place, middle: Place | undefined): boolean {
+  if (middle === undefined) return false;
   const beside = Math.hypot((from.x + to.x) / 2 - middle.x, (from.y + to.y) / 2 - middle.y);
   return beside <= MOST_BEND * Math.hypot(to.x - from.x, to.y - from.y) || beside === 0;
 }
@@ -130,19 +132,8 @@ function isStraight(from: Place, to: Place, middle?: Place): boolean {
 /** Points along each side of a box at which it is looked at. */
 const SAMPLES = 24;
 
-/** What a box shows of the Earth. */
-export interface VisibleDegrees {
-  readonly south: number;
-  readonly north: number;
-  /** Longitudes ascend from west to east, and may exceed 180. */
-  readonly west: number;
-  readonly east: number;
-  /** Degrees of latitude along the height of the box, about its middle. */
-  readonly height: number;
-}
-
-/** Returns which latitudes and longitudes a box shows; undefined if it is beside the Earth. */
-export function visibleDegrees(projection: MapProjection, box: Box): VisibleDegrees | undefined {
+/** Returns which latitudes and longitudes a box shows, these from west to east; undefined if it is beside the Earth. */
+export function visibleDegrees(projection: MapProjection, box: Box): GridExtent | undefined {
   const found: Degrees[] = [];
   for (let row = 0; row <= SAMPLES; row++) {
     for (let column = 0; column <= SAMPLES; column++) {
@@ -155,7 +146,6 @@ export function visibleDegrees(projection: MapProjection, box: Box): VisibleDegr
   if (found.length === 0) return undefined;
   const latitudes = found.map(({ latitude }) => latitude);
   let [south, north] = [Math.min(...latitudes), Math.max(...latitudes)];
-  const height = ((north - south) / Math.max(1, found.length)) * (SAMPLES + 1) ** 2;
   const longitudes = found.map(({ longitude }) => longitude).sort((one, other) => one - other);
   // The widest gap between longitudes is what the box does not show.
   let [west, east, gap] = [longitudes[0]!, longitudes.at(-1)!, 360 - longitudes.at(-1)! + longitudes[0]!];
@@ -171,7 +161,71 @@ export function visibleDegrees(projection: MapProjection, box: Box): VisibleDegr
     if (pole > 0) north = 90;
     else south = -90;
   }
-  return { south, north, west, east, height };
+  return { south, north, west, east };
+}
+
+/** Returns how many degrees the height of a box is about its middle; those of latitude if it is one of degrees. */
+export function degreesAcross(projection: MapProjection | undefined, box: Box): number {
+  const height = Math.abs(box.top - box.bottom);
+  const { x, y } = centreOfBox(box);
+  const step = height / 100;
+  const [below, above] = [projection?.toDegrees(x, y - step), projection?.toDegrees(x, y + step)];
+  if (projection === undefined) return height;
+  if (below === undefined || above === undefined) return 180;
+  const turn = (above.longitude - below.longitude) / 360;
+  const east = (turn - Math.round(turn)) * 360 * Math.cos((above.latitude * Math.PI) / 180);
+  return Math.hypot(above.latitude - below.latitude, east) * 50;
+}
+
+/** A line of a coast in the plane of a projection, with its bounds. */
+type ProjectedLine = Box & PlaneLine;
+
+const projected = new WeakMap<readonly CoastLine[], Map<MapProjection, readonly ProjectedLine[]>>();
+
+/** Returns the lines of a coast that a box shows. Each coast is projected once, as far as the plane shows it. */
+export function projectedCoast(
+  projection: MapProjection,
+  plane: MapPlane,
+  coast: readonly CoastLine[],
+  box: Box,
+): readonly PlaneLine[] {
+  const kept = projected.get(coast) ?? new Map<MapProjection, readonly ProjectedLine[]>();
+  projected.set(coast, kept);
+  const lines = kept.get(projection) ?? projectCoast(projection, plane, coast);
+  kept.set(projection, lines);
+  const [west, east] = box.left < box.right ? [box.left, box.right] : [box.right, box.left];
+  const [south, north] = box.bottom < box.top ? [box.bottom, box.top] : [box.top, box.bottom];
+  return lines.filter(
+    ({ left, right, bottom, top }) => left <= east && right >= west && bottom <= north && top >= south,
+  );
+}
+
+/** Degrees beyond the plane that are projected, too: it is looked at in places only. */
+const BEYOND = 8;
+
+function projectCoast(
+  projection: MapProjection,
+  plane: MapPlane,
+  coast: readonly CoastLine[],
+): ProjectedLine[] {
+  const seen = visibleDegrees(projection, wholeBox(plane));
+  if (seen === undefined) return [];
+  const { west, east, south, north } = seen;
+  const box = { left: west - BEYOND, right: east + BEYOND, bottom: south - BEYOND, top: north + BEYOND };
+  const lines = new Set(linesInBox(coast, box).map(({ line }) => line));
+  return Array.from(lines).flatMap(({ points }) =>
+    projectLine(projection, points).map((part) => ({ ...part, ...boundsOf(part) })),
+  );
+}
+
+function boundsOf({ points }: PlaneLine): Box {
+  let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
+  for (let index = 0; index < points.length; index += 2) {
+    const [x, y] = [points[index]!, points[index + 1]!];
+    [left, right] = [Math.min(left, x), Math.max(right, x)];
+    [bottom, top] = [Math.min(bottom, y), Math.max(top, y)];
+  }
+  return { left, right, bottom, top };
 }
 
 function isInside({ x, y }: Place, { left, right, bottom, top }: Box): boolean {

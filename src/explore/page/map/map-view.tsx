@@ -9,8 +9,9 @@ import { COASTS, type Coasts, loadCoast } from "./coastline.js";
 import { type GroundColours, NO_CONTENTS, outlineDots, paintFrame, parseColour } from "./frame-painter.js";
 import { listenToKeys, listenToPointers } from "./map-input.js";
 import { drawOverlay, marginsOf, titleRoomOf } from "./map-overlay.js";
+import { degreesAcross } from "./map-projection.js";
 import type { ShownFrame } from "./picture-loader.js";
-import { type MapPlane, planePixels, pointOf } from "./plane-box.js";
+import { isMap, type MapPlane, planePixels, pointOf } from "./plane-box.js";
 import { readoutOf } from "./probe-model.js";
 
 /** CSS pixels from stripe to stripe of what is missing. */
@@ -63,7 +64,7 @@ function Readout({ model }: { readonly model: ExploreModel }) {
   const text =
     pointer?.cell === undefined || resolved === undefined
       ? undefined
-      : readoutOf(resolved, pointer, model.camera.plane.peek()?.isCurved === true);
+      : readoutOf(resolved, pointer, model.camera.plane.peek());
   return (
     <p class="readout" hidden={text === undefined}>
       {text?.place} <b>{text?.value}</b> <span class="muted">{text?.bounds}</span>
@@ -91,7 +92,10 @@ function startMap(
   };
   const loadNewCoast = async (): Promise<void> => {
     const { camera, source } = model;
-    if (await loadCoast(coasts, source.coasts, camera.box.peek(), camera.canvas.peek())) schedule();
+    const [plane, box] = [camera.plane.peek(), camera.box.peek()];
+    if (plane === undefined || box === undefined || !isMap(plane)) return;
+    const pixels = camera.canvas.peek().height / degreesAcross(plane.projection, box);
+    if (await loadCoast(coasts, source.coasts, pixels)) schedule();
   };
   // A plane of another kind leaves other room for titles.
   const titleRoom = computed(() => titleRoomOf(model));

@@ -22,6 +22,29 @@ export interface MapPlane {
   readonly isCurved: boolean;
   /** Whether its cells are dots. */
   readonly hasDots?: boolean;
+  /** Projection of the plane; undefined if it is no map, or one of degrees. */
+  readonly projection?: MapProjection | undefined;
+}
+
+/** A place on the Earth, in degrees. */
+export type Degrees = Readonly<Record<"longitude" | "latitude", number>>;
+
+/** Places of a map's plane in degrees, and the reverse. */
+export interface MapProjection {
+  /** Returns undefined for a place that the projection does not show, such as the far side of the Earth. */
+  readonly toPlane: (longitude: number, latitude: number) => Place | undefined;
+  /** Returns undefined for a place of the plane that is not on the Earth. */
+  readonly toDegrees: (x: number, y: number) => Degrees | undefined;
+}
+
+/** Whether a plane is a map, on which coasts and a graticule can be drawn. */
+export function isMap(plane: MapPlane | undefined): boolean {
+  return plane?.aspect === "degrees" || plane?.projection !== undefined;
+}
+
+/** Returns the degrees of a place that the axes themselves do not tell; undefined if there are none. */
+export function degreesOf(plane: MapPlane | undefined, { x, y }: Place): Degrees | undefined {
+  return plane?.isCurved === true ? { longitude: x, latitude: y } : plane?.projection?.toDegrees(x, y);
 }
 
 /** Size of a canvas in any unit. */

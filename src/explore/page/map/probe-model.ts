@@ -6,7 +6,7 @@ import { cellEdges, degreesText, stepText } from "../axis-ticks.js";
 import type { ResolvedView } from "../resolve-view.js";
 import type { WorkerClient } from "../worker-client.js";
 import type { PictureRequest, ShownFrame } from "./picture-loader.js";
-import type { Place } from "./plane-box.js";
+import { type Degrees, degreesOf, type MapPlane, type Place } from "./plane-box.js";
 
 interface ProbeInputs {
   readonly client: WorkerClient;
@@ -101,8 +101,8 @@ interface Readout {
   readonly bounds: string;
 }
 
-/** Puts a cell and its value into words: centre, value with units, edges. */
-export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, isCurved: boolean): Readout {
+/** Puts a cell and its value into words: centre, in degrees as well if the plane has them, value with units, edges. */
+export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, plane: MapPlane | undefined): Readout {
   const { variable, axes, values, places } = resolved;
   const value = withUnits(answer.text, answer.value === undefined ? undefined : variable.units);
   if (axes === undefined || answer.cell === undefined) return { place: "", value, bounds: "" };
@@ -111,7 +111,8 @@ export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, isCurved:
     return placeOf(axis, values[index]!, places[index]!, answer.cell?.[index] as number);
   });
   const place = answer.name === undefined ? [...new Set(parts.map(({ text }) => text))] : [answer.name];
-  if (isCurved) place.unshift(degreesText(answer.y, "latitude", 2), degreesText(answer.x, "longitude", 2));
+  const degrees = degreesOf(plane, answer);
+  if (degrees !== undefined && plane !== undefined) place.unshift(...degreesTexts(degrees, answer, plane));
   const bounds = parts.map((part) => part.bounds).filter((text) => text !== "");
   return { place: place.join(" "), value, bounds: bounds.join(" · ") };
 }
@@ -136,6 +137,14 @@ function placeOf(
     text: kind === undefined ? `${axis.dim} ${text}` : text,
     bounds: places.edges === undefined ? "" : `${write(low, decimals + 1)}–${write(high, decimals + 1)}`,
   };
+}
+
+/** Writes a place in degrees, with as many digits as tell cells of the plane apart. */
+function degreesTexts({ latitude, longitude }: Degrees, { x, y }: Place, plane: MapPlane): string[] {
+  const above = degreesOf(plane, { x, y: y + plane.y.cell });
+  const cell = plane.isCurved || above === undefined ? 0.1 : Math.abs(above.latitude - latitude);
+  const decimals = Math.max(2, Math.min(5, decimalsFor(cell)));
+  return [degreesText(latitude, "latitude", decimals), degreesText(longitude, "longitude", decimals)];
 }
 
 /** Returns how many decimals tell the cells of an axis apart. */

@@ -10,6 +10,7 @@ import {
 } from "../../protocol.js";
 import { unpackedText } from "../../value-text.js";
 import { count, shortDate, stepText } from "../axis-ticks.js";
+import { degreesOf } from "../map/plane-box.js";
 import type { ExploreModel } from "../model.js";
 import { failureOf, type RequestOf } from "../worker-client.js";
 import {
@@ -157,8 +158,8 @@ function placeOf(model: ExploreModel): SeriesPlace | undefined {
   const description = variable.axes[along];
   if (description === undefined) return undefined;
   const { coordinate, length } = description;
-  const isOnGrid = variable.curvilinear !== undefined && !model.camera.inCells.value;
-  const onGrid = fixed && isOnGrid ? { latitude: fixed.y, longitude: fixed.x, name: fixed.name } : undefined;
+  const degrees = fixed && degreesOf(model.camera.plane.value, fixed);
+  const onGrid = degrees && { ...degrees, name: fixed.name };
   if (coordinate === variable.path) {
     const axis = indexPlotAxis("index", length);
     return { variable, values: values.with(along, INDEX_AXIS), at, along, axis, onGrid };
