@@ -9,7 +9,7 @@ import { effort } from "../support/effort.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import type { BucketOptions } from "../support/origins/serve-bucket.js";
 
-setSourceTimeout(1_500);
+setSourceTimeout(20_000);
 
 const OBJECTS = { "x/a": "bytes of a", "x/below/b": "b", "x/below/c/d": "d", "x/zoo/e": "e", "xy/f": "f" };
 const VARIABLES = {
