@@ -75,7 +75,7 @@ export interface DatasetStats {
 }
 
 /** Options of {@link openDatasets}. */
-interface RegistryOptions extends Omit<OpenOptions, "takeOver"> {
+interface RegistryOptions extends Omit<OpenOptions, "takeOver" | "failures"> {
   readonly scheduler: RefreshScheduler;
   /** Providers of further datasets. If several have one id, the first one's counts. Default: none. */
   readonly providers?: readonly ProviderSpec[];
@@ -88,21 +88,22 @@ interface RegistryOptions extends Omit<OpenOptions, "takeOver"> {
 /**
  * Opens the registry of a configuration; {@link openAtStart} tells which datasets are opened at once. Providers are asked for their
  * lists; it waits a few seconds for them.
- * @throws ZpublishError naming the datasets that cannot be opened, unless `skipInvalid`; `invalid-config` if two have one id; what creating a provider throws.
+ * @throws ZpublishError naming the providers and datasets that cannot be opened, these unless `skipInvalid`; `invalid-config` if two have one id; what creating a provider throws.
  */
 export async function openDatasets(
   configs: readonly DatasetConfig[],
   options: RegistryOptions,
 ): Promise<DatasetRegistry> {
   const { scheduler, log, former } = options;
-  const handles = await openProviders(options.providers ?? [], { scheduler, log }, (key) =>
-    former?.providerOf(key, options.cacheControl),
-  );
+  const failures: ZpublishError[] = [];
+  const providerOf = (key: ProviderKey) => former?.providerOf(key, options.cacheControl);
+  const handles = await openProviders(options.providers ?? [], { scheduler, log }, providerOf, failures);
   try {
     const listing = listAtStart(handles, log);
     const opened = await openAtStart(configs, {
       ...options,
       takeOver: takeOverFrom(former, options.cacheControl),
+      failures,
     });
     await listing;
     return await createRegistry(opened, handles, options);

@@ -46,14 +46,16 @@ export interface OpenOptions extends Omit<OverviewOptions, "openLevelReader"> {
   readonly onChange?: (() => void) | undefined;
   /** Returns the open dataset of a configuration, which the caller then owns too; undefined if it has to be opened. */
   readonly takeOver: (config: DatasetConfig) => Slot | undefined;
+  /** Errors of providers, which are named before those of datasets. */
+  readonly failures: readonly ZpublishError[];
 }
 
 /**
  * Opens the first datasets, and those whose configuration names arrays or dimensions, since the names may be wrong. The
  * others are only checked; the first request opens them. A dataset that is taken over stays as it is.
  * @returns Slots in the order configured.
- * @throws ZpublishError naming the datasets that cannot be opened, a line for each, unless `skipInvalid`; its code and details are those
- * of the first one in the order configured. `invalid-config` if two have one id.
+ * @throws ZpublishError naming what cannot be opened, a line for each, unless `skipInvalid`; its code and details are those of the first
+ * one in the order configured. `invalid-config` if two have one id.
  */
 export async function openAtStart(configs: readonly DatasetConfig[], options: OpenOptions): Promise<Slot[]> {
   assertUniqueIds(configs);
@@ -88,7 +90,7 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
       const failed = failures.filter((error) => error !== undefined).length;
       if (failed < MAX_FAILURES && slots[index] === undefined) await openOne(config, index);
     });
-    const failed = failures.filter((error) => error !== undefined);
+    const failed = [...options.failures, ...failures.filter((error) => error !== undefined)];
     const [failure] = failed;
     if (failure !== undefined)
       throw new ZpublishError(failure.code, failed.map(messageOf).join("\n"), {
@@ -105,7 +107,7 @@ export async function openAtStart(configs: readonly DatasetConfig[], options: Op
 
 /** Creates what opens the source of a dataset, and makes its handle. */
 export function createOpener(
-  options: Omit<OpenOptions, "takeOver">,
+  options: Omit<OpenOptions, "takeOver" | "failures">,
 ): (config: GivenDataset) => Promise<DatasetHandle> {
   // By name, so that what is returned does not retain the others.
   const { cacheControl, log, onChange, maxChunkBytes, levelReaderOf, openSource } = options;

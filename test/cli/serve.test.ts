@@ -143,10 +143,10 @@ t.test("a dataset that cannot be opened is one line and exit code 1, or a warnin
   t.equal(code, 1);
   t.equal(stdout, "");
   t.match(stderr, /^zpublish: [^\n]*empty[^\n]*\n$/);
-  const others = await runProgram(["serve", "--port", "0", ...QUIET, "/none/x.nc", air, bad]);
+  const others = await runProgram(["serve", "--port", "0", ...QUIET, "/none/x.nc", air, bad, "/none/*.nc"]);
   t.match(
     others.stderr,
-    /^zpublish: dataset 'x': [^\n]*\nzpublish: dataset 'empty': [^\n]*\n$/,
+    /^zpublish: collection \/none: [^\n]*\nzpublish: dataset 'x': [^\n]*\nzpublish: dataset 'empty': [^\n]*\n$/,
     "each has a line",
   );
   const { run, url, stop } = await startProgram(t, { args: ["--no-cache", air, bad, "--skip-invalid"] });

@@ -1,6 +1,6 @@
 import { type BoundedMap, createBoundedMap } from "../../collections/bounded-map.js";
 import { createSingleFlight, type SingleFlight } from "../../collections/single-flight.js";
-import type { ZpublishError } from "../../errors.js";
+import { ZpublishError } from "../../errors.js";
 import { createSlice, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { rerunning } from "../../event-loop/joined.js";
 import { settlesWithin } from "../../event-loop/settles-within.js";
@@ -79,25 +79,42 @@ interface ProviderParts {
 
 /**
  * Takes over or creates providers, in order. None is asked for its list yet.
- * @throws The first error of `create`; those created before are closed then.
+ * @param failures Takes the errors of those that cannot be created.
+ * @throws The first error of `create` that is no ZpublishError; those created before are closed then.
  */
 export async function openProviders(
   specs: readonly ProviderSpec[],
   parts: ProviderParts,
   takeOver: (key: ProviderKey) => ProviderHandle | undefined,
+  failures: ZpublishError[],
 ): Promise<ProviderHandle[]> {
   const handles: ProviderHandle[] = [];
   try {
     for (const spec of specs) {
       const known = takeOver(spec);
       if (known !== undefined) known.owners++;
-      handles.push(known ?? createProviderHandle(spec, await spec.create(), parts));
+      const handle = known ?? (await openProvider(spec, parts, failures));
+      if (handle !== undefined) handles.push(handle);
     }
   } catch (error) {
     await releaseProviders(handles);
     throw error;
   }
   return handles;
+}
+
+async function openProvider(
+  spec: ProviderSpec,
+  parts: ProviderParts,
+  failures: ZpublishError[],
+): Promise<ProviderHandle | undefined> {
+  try {
+    return createProviderHandle(spec, await spec.create(), parts);
+  } catch (error) {
+    if (!(error instanceof ZpublishError)) throw error;
+    failures.push(error);
+    return undefined;
+  }
 }
 
 /** Asks providers for their first list. Never throws. @returns after a few seconds at the latest. */
