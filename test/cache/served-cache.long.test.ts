@@ -58,7 +58,8 @@ async function serveRows(
     ...["--log-level", "warn", ...args],
   ]);
   await run.says("zpublish ready on ");
-  return { run, port: Number(new URL(run.stdout().trim().split(" ").at(-1) as string).port) };
+  const [, port] = /ready on http:\/\/[^:]+:(\d+)/.exec(run.stdout()) ?? [];
+  return { run, port: Number(port) };
 }
 
 const CACHE_BYTES = 16 * 1024 ** 2;

@@ -65,7 +65,7 @@ async function serve(t: Test, threads = 16, args: readonly string[] = []): Promi
     await run.ended;
   });
   await run.says("zpublish ready on ");
-  const url = run.stdout().trim().split(" ").at(-1) as string;
+  const [, url = ""] = /ready on (\S+)/.exec(run.stdout()) ?? [];
   const get = async (path: string) => {
     const response = await fetch(`${url}/datasets/${path}`);
     return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
