@@ -211,10 +211,11 @@ function createReadAhead({ datasets, isBusy, log, updateOnce, known }: ReadAhead
     alike = await findAlikeFiles(
       new Map(entries.flatMap(([id, each]) => ("problem" in each ? [] : [[id, each] as const]))),
     );
-    for (const { files, option, command } of alike) {
+    for (const { ids, files, option, command } of alike) {
       if (named.has(command)) continue;
       named.add(command);
-      const message = `${files} files look like one dataset: serve them with ${option}`;
+      const compared = ids.size < files ? ` (${ids.size} of them were compared)` : "";
+      const message = `${files} files look like one dataset${compared}: serve them with ${option}`;
       log.info({ files, command: `zpublish serve ${command}` }, message);
     }
   }

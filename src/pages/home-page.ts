@@ -108,7 +108,7 @@ interface AlikeNotice {
 
 function renderAlike({ ids, files, option, publicCommand }: AlikeNotice): Markup {
   const compared = ids.size < files && markup` (${formatCount(ids.size)} of them were compared)`;
-  return markup`<div class="notice"><p>${formatCounted(files, "file")} look like one dataset${compared}. With <code>${option}</code>, the server publishes them as one:</p>
+  return markup`<div class="notice"><p>${formatCounted(files, "file")} look like one dataset${compared}. With <code>${option}</code>, the server publishes them as one. Its log has the whole command:</p>
 <pre class="copy" tabindex="0" aria-label="Command that publishes them as one dataset">zpublish serve ${publicCommand}</pre></div>
 `;
 }

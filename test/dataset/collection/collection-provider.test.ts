@@ -47,6 +47,27 @@ t.test("a dataset can be opened before the first list, unless the list fails", a
   await t.rejects(gone.open("a.nc"), { code: "source-unreadable" });
 });
 
+t.test("a version tells of a changed file or store without opening it, and of other options", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "a.nc": "1", "b.zarr/.zgroup": zgroup, "b.zarr/.zattrs": {} });
+  const provider = createCollectionProvider(config(root));
+  const versions = () => Promise.all(["a.nc", "b.zarr"].map((id) => provider.versionOf?.(id)));
+  const before = await versions();
+  t.same(await versions(), before);
+  t.notMatch(before, [undefined, undefined]);
+  const other = createCollectionProvider(config(root, { encoding: { chunks: { time: 1 } } }));
+  t.not(await other.versionOf?.("a.nc"), before[0], "other options");
+  await writeFiles(root, { "a.nc": "12", "b.zarr/.zattrs": { title: "x" } });
+  const after = await versions();
+  t.not(after[0], before[0]);
+  t.not(after[1], before[1]);
+  t.equal(await provider.versionOf?.("none"), undefined);
+  await rm(join(root, "a.nc"));
+  t.equal(await provider.versionOf?.("a.nc"), undefined);
+  t.equal(provider.isRemote, false);
+  t.equal(createCollectionProvider(config("s3://bucket/x/")).isRemote, true);
+});
+
 t.test("names with ~ are problems, however many there are", async (t) => {
   const root = await makeDirectory(t);
   await writeFiles(root, { "a~b.nc": "", "c~/d.nc": "", "e.nc": "", "f\n.nc": "" });
