@@ -1,6 +1,6 @@
 import type { Box, GridExtent } from "../../protocol.js";
 import { degreeTicks, type Tick, tickCount } from "../axis-ticks.js";
-import { type PlaneLine, projectLine, visibleDegrees } from "./map-projection.js";
+import { type PlaneLine, projectLine, shortOf, visibleDegrees } from "./map-projection.js";
 import { type MapProjection, type Place, pointOf, type Size } from "./plane-box.js";
 
 /** The degrees of a line, and where they are written. */
@@ -22,7 +22,7 @@ interface Graticule {
 const NOTHING: Graticule = Object.freeze({ lines: [], below: [], beside: [], inside: [] });
 
 /** Straight pieces of a meridian or parallel. */
-const PIECES = 90;
+const PIECES = 60;
 /** Meridians that a map round a pole has. */
 const ROUND_COUNT = 12;
 /** Part of the visible degrees by which lines are longer: these are looked at in places only. */
@@ -48,7 +48,7 @@ function createGraticule(projection: MapProjection, box: Box, size: Size): Grati
   const ticks: [Tick[], Tick[]] = [[], []];
   const others: { readonly line: PlaneLine[]; readonly label: string; readonly side: 0 | 1 }[] = [];
   const add = (side: 0 | 1, { value, label }: Tick): void => {
-    const line = projectLine(projection, degreesAlong(side, value, seen));
+    const line = projectLine(projection, degreesAlong(side, value, seen), shortOf(box));
     lines.push(...line);
     const edge = side === 0 ? box.bottom : box.left;
     const crossing = crossingsOf(line, 1 - side, edge).find((place) => isInside(place, box));

@@ -77,8 +77,11 @@ const MOST_BEND = 0.2;
 /** Halvings by which the end of a line at the edge of the map is found. */
 const HALVINGS = 8;
 
-/** Projects a line, and cuts it where it leaves the map, or jumps to the other side of it. */
-export function projectLine(projection: MapProjection, line: EarthLine): PlaneLine[] {
+/**
+ * Projects a line, and cuts it where it leaves the map, or jumps to the other side of it.
+ * @param short Length in the plane of pieces that need not be looked at: they cross no map.
+ */
+export function projectLine(projection: MapProjection, line: EarthLine, short = 0): PlaneLine[] {
   const parts: number[][] = [];
   let part: number[] | undefined;
   const placeAt = (index: number, share: number): Place | undefined => {
@@ -106,7 +109,8 @@ export function projectLine(projection: MapProjection, line: EarthLine): PlaneLi
   for (let index = 0; index + 3 < line.length; index += 2) {
     const next = projection.toPlane(line[index + 2]!, line[index + 3]!);
     if (before !== undefined && next !== undefined) {
-      if (isStraight(before, next, placeAt(index, 0.5))) part?.push(next.x, next.y);
+      const isShort = Math.hypot(next.x - before.x, next.y - before.y) <= short;
+      if (isShort || isStraight(before, next, placeAt(index, 0.5))) part?.push(next.x, next.y);
       else begin(next);
     } else if (before !== undefined) {
       const edge = edgeOf(index, 0);
@@ -130,7 +134,7 @@ function isStraight(from: Place, to: Place, middle: Place | undefined): boolean 
 }
 
 /** Points along each side of a box at which it is looked at. */
-const SAMPLES = 24;
+const SAMPLES = 18;
 
 /** Returns which latitudes and longitudes a box shows, these from west to east; undefined if it is beside the Earth. */
 export function visibleDegrees(projection: MapProjection, box: Box): GridExtent | undefined {
@@ -208,14 +212,40 @@ function projectCoast(
   plane: MapPlane,
   coast: readonly CoastLine[],
 ): ProjectedLine[] {
-  const seen = visibleDegrees(projection, wholeBox(plane));
+  const whole = wholeBox(plane);
+  const seen = visibleDegrees(projection, whole);
   if (seen === undefined) return [];
   const { west, east, south, north } = seen;
   const box = { left: west - BEYOND, right: east + BEYOND, bottom: south - BEYOND, top: north + BEYOND };
   const lines = new Set(linesInBox(coast, box).map(({ line }) => line));
+  const short = shortOf(whole);
   return Array.from(lines).flatMap(({ points }) =>
-    projectLine(projection, points).map((part) => ({ ...part, ...boundsOf(part) })),
+    partsInBox(points, box)
+      .flatMap((part) => projectLine(projection, part, short))
+      .map((part) => ({ ...part, ...boundsOf(part) })),
   );
+}
+
+/** Returns the length of pieces that are seen, but do not cross a map of this box. */
+export function shortOf({ left, right, bottom, top }: Box): number {
+  return 0.03 * Math.max(Math.abs(right - left), Math.abs(top - bottom));
+}
+
+/** Returns the parts of a line of which each point, or one beside it, is in a box of degrees. */
+function partsInBox(points: Float32Array, { left, right, bottom, top }: Box): Float32Array[] {
+  const isInBox = (index: number) => {
+    const [x, y] = [points[index]!, points[index + 1]!];
+    return y >= bottom && y <= top && x + 360 * Math.ceil((left - x) / 360) <= right;
+  };
+  const parts: Float32Array[] = [];
+  for (let begin = 0; begin < points.length; begin += 2) {
+    if (!isInBox(begin)) continue;
+    let end = begin + 2;
+    while (end < points.length && isInBox(end)) end += 2;
+    parts.push(points.subarray(Math.max(0, begin - 2), end + 2));
+    begin = end;
+  }
+  return parts;
 }
 
 function boundsOf({ points }: PlaneLine): Box {
