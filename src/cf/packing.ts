@@ -32,9 +32,21 @@ export function packingOf(attrs: JsonObject, fillValue: JsonValue | undefined = 
   };
 }
 
-/** Whether a variable holds categories (`flag_values`, `flag_masks`; CF section 3.5), which are never averaged. */
+/** Whether some values of a variable are flags (CF section 3.5), which are never averaged. */
+export function hasFlags({ flag_values, flag_masks }: JsonObject): boolean {
+  return flag_values !== undefined || flag_masks !== undefined;
+}
+
+/**
+ * Whether a variable holds categories, which have no range. Flags beside packed numbers, or outside of the valid range, say why there
+ * is no number: such a variable holds numbers.
+ */
 export function isCategorical(attrs: JsonObject): boolean {
-  return attrs.flag_values !== undefined || attrs.flag_masks !== undefined;
+  if (!hasFlags(attrs)) return false;
+  const { scale, offset, validMin, validMax } = packingOf(attrs);
+  const flags = flagValuesOf(attrs);
+  const isBeside = flags.length > 0 && flags.every((flag) => flag < validMin || flag > validMax);
+  return scale === 1 && offset === 0 && !isBeside;
 }
 
 /** Returns the `flag_values` of a variable that {@link isCategorical}: empty if it has masks only. */

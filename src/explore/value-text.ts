@@ -23,14 +23,15 @@ export function valueText(
   const stored = chunk.numbers![offset]!;
   const value = unpacked(stored, packing);
   if (dataType.kind === "M") return datetimeText(chunk.exact![offset] as bigint, dataType.timeUnit ?? "");
-  if (Number.isNaN(value)) return MISSING_TEXT;
+  const exact = chunk.exact?.[offset];
+  const flags = flagMeanings(variable, exact ?? stored);
+  // A flag may say why there is no number.
+  if (Number.isNaN(value)) return flags ?? MISSING_TEXT;
   if (dataType.kind === "b") return stored === 0 ? "false" : "true";
   if (dataType.kind === "c") return complexText(chunk.exact as Float32Array | Float64Array, offset, dataType);
-  const exact = chunk.exact?.[offset];
   if (dataType.kind === "m" && exact === NOT_A_TIME) return "NaT";
   const time = cfTimeFormatter(attrs);
   if (time !== undefined) return time(exact ?? value);
-  const flags = flagMeanings(variable, exact ?? stored);
   if (flags !== undefined) return flags;
   const isPacked = packing.scale !== 1 || packing.offset !== 0;
   if (typeof exact === "bigint" && !isPacked)
@@ -74,12 +75,13 @@ function decimalsOf(value: number): number {
   return Math.max(0, (digits.split(".")[1]?.length ?? 0) - Number(exponent));
 }
 
-/** Returns the meanings of a flag (CF section 3.5); undefined if it has none. */
+/** Returns the meanings of a flag (CF section 3.5); undefined if it has none, or is not finite. */
 function flagMeanings({ attrs }: VariableDescription, stored: number | bigint): string | undefined {
   const { flag_meanings: meanings, flag_values: values, flag_masks: masks } = attrs;
   if (typeof meanings !== "string") return undefined;
   const names = meanings.trim().split(/\s+/);
   const [valueList, maskList] = [numbersOf(values), numbersOf(masks)];
+  if (!Number.isFinite(Number(stored))) return undefined;
   const number = BigInt.asIntN(64, BigInt(Math.trunc(Number(stored))));
   const found = names.filter((_, index) => {
     const value = valueList[index];

@@ -161,6 +161,14 @@ t.test("a picture shows the axes that a person expects", async (t) => {
   t.equal(plane(), undefined);
 });
 
+t.test("flags beside numbers make no categories", async (t) => {
+  t.ok(isCategorical({ flag_values: [0, 1], valid_range: [0, 1] }));
+  t.ok(isCategorical({ flag_masks: [1, 2] }));
+  t.notOk(isCategorical({ flag_values: [251, 252], scale_factor: 0.004 }));
+  t.notOk(isCategorical({ flag_values: [251, 252], valid_range: [0, 250] }));
+  t.notOk(isCategorical({}));
+});
+
 t.test("images in colour are told from other variables", async (t) => {
   const bandsOf = (dims: string[], shape: number[], dtype = "|u1", attrs = {}) =>
     colourBandsOf({ dims, shape, dataType: parseDataType(dtype), attrs });

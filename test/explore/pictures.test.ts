@@ -289,6 +289,28 @@ t.test("of too many tiles, one in a block of them is read", async (t) => {
   t.ok(isNear, "at most a chunk away along each axis");
 });
 
+t.test("a draft of some chunks is shown until all are read", async (t) => {
+  const shape = [40, 40];
+  const values = range(1600).map((index) => Math.floor(index / 40) / 2);
+  const tiles: ServedArray = { dtype: "<f4", shape, chunks: [2, 2], dims: ["a", "b"], values };
+  const { client, store } = await open(t, { tiles });
+  // Chunks in a corner of each block of nine are no part of the draft.
+  store.hold(/tiles\/(?:3|6|9)\.(?:0|3|6|9)$/);
+  const id = client.send(cells("tiles", 40, 40, 40, 40));
+  await store.waiting(6);
+  const draft = await client.waitFor(
+    (answer) => answer.id === id && answer.kind === "frame" && answer.done >= 49,
+  );
+  const { pixels, done, total } = draft as Answer<"frame">;
+  t.ok(done < total);
+  t.notOk(pixels.includes(UNREAD));
+  t.ok(pixels.every((byte, pixel) => Math.abs(((byte - 2) / 251) * 23 - Math.floor(pixel / 40) / 2) < 3));
+  store.hold(undefined);
+  const isDone = (answer: Answer<"frame">) => answer.done === answer.total;
+  const whole = await client.waitFor((answer) => answer.kind === "frame" && isDone(answer));
+  t.match((whole as Answer<"frame">).pixels[6 * 40], byteOf(3), "and then each has its own value");
+});
+
 t.test("of large chunks that are too much, those in the middle are read", async (t) => {
   const shape = [60, 60];
   const large: ServedArray = {

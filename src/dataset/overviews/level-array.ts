@@ -1,4 +1,4 @@
-import { isCategorical, type Packing, packingOf } from "../../cf/packing.js";
+import { hasFlags, type Packing, packingOf } from "../../cf/packing.js";
 import { encoderRevision } from "../../codec/encoder-revision.js";
 import { isNumeric, openRows } from "../../codec/item-rows.js";
 import { LazyMap } from "../../collections/lazy-map.js";
@@ -328,7 +328,7 @@ export function levelRule(
     return { kind: "none", reason: "expected two bounds per cell of one axis, in one chunk" };
   }
   const asked = group.coordinateNames.has(name) ? "mean" : method;
-  if (kind === "b" || isCategorical(attrs))
+  if (kind === "b" || hasFlags(attrs))
     return { kind: "coarsen", method: asked === "mean" ? "mode" : asked, factors };
   return { kind: "coarsen", method: isNumeric(dataType) ? asked : "nearest", factors };
 }

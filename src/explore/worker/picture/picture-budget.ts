@@ -14,12 +14,22 @@ import type { PicturePlan, PlannedChunk } from "./picture.js";
 export interface ChunkChoice {
   readonly everyRow: number;
   readonly everyColumn: number;
+  /** How many of these rows and columns one stands for in a draft. */
+  readonly skipRows: number;
+  readonly skipColumns: number;
   /** Most rows and columns of chunks, about the middle of the picture. */
   readonly maxRows: number;
   readonly maxColumns: number;
 }
 
-const ALL: ChunkChoice = { everyRow: 1, everyColumn: 1, maxRows: Infinity, maxColumns: Infinity };
+const ALL: ChunkChoice = Object.freeze({
+  everyRow: 1,
+  everyColumn: 1,
+  skipRows: 1,
+  skipColumns: 1,
+  maxRows: Infinity,
+  maxColumns: Infinity,
+});
 
 /** Chunks of one resolution that are in view. */
 export interface ChunksInView {
@@ -48,7 +58,7 @@ export function settleReading(
   { selection, axes, isConfirmed }: ShowRequest,
   densities: { readonly x: number; readonly y: number },
   chunksOf: (resolution: Resolution) => ChunksInView,
-): Pick<PicturePlan, "resolution" | "chunks" | "cost" | "part"> {
+): Pick<PicturePlan, "resolution" | "chunks" | "cost" | "part" | "draft"> {
   const variable = session.variable(selection.variable);
   const resolutions = resolutionsOf(variable);
   const costAt = ({ chunkShape }: Resolution, chunks: number) =>
@@ -62,7 +72,8 @@ export function settleReading(
       total = chunks.length;
       const unread = chunks.filter(({ job }) => !session.queue.has(job.key)).length;
       const cost = costAt(resolution, unread);
-      if (isConfirmed || !isTooMuch(cost)) return { resolution, chunks, cost, part: undefined };
+      const draft = draftOf(inView, ALL, unread);
+      if (isConfirmed || !isTooMuch(cost)) return { resolution, chunks, cost, part: undefined, draft };
     }
     if (index < resolutions.length - 1) continue;
     const most = mostChunks(costAt(resolution, 1));
@@ -70,8 +81,29 @@ export function settleReading(
     const chosen = choosePart(inView, places);
     const chunks = inView.plan(chosen.choice).slice(0, places * inView.depth);
     const part = describePart(chosen, resolution, axes, costAt(resolution, total));
-    return { resolution, chunks, cost: costAt(resolution, chunks.length), part };
+    const draft = part.share < 1 ? [] : draftOf(inView, chosen.choice, chunks.length);
+    return { resolution, chunks, cost: costAt(resolution, chunks.length), part, draft };
   }
+}
+
+/** Chunks up to which a picture comes so soon that it needs no draft. */
+const FEW_CHUNKS = 150;
+/** Most pixels that one chunk of a draft stands for, along an axis. */
+const MAX_DRAFT_PIXELS = 96;
+/** Rows or columns of chunks that are all in a draft. */
+const FEW_ROWS = 4;
+
+/** Returns the chunks of a picture that are read before the others, and stand for them until then; none if it is soon read. */
+function draftOf(inView: ChunksInView, choice: ChunkChoice, unread: number): readonly PlannedChunk[] {
+  const { rows, columns, height, width } = inView;
+  const [skipRows, skipColumns] = columns <= FEW_ROWS ? [8, 1] : rows <= FEW_ROWS ? [1, 8] : [3, 3];
+  const pixelsOf = (skip: number, every: number, size: number) => (skip === 1 ? 0 : skip * every * size);
+  const pixels = [
+    pixelsOf(skipRows, choice.everyRow, height),
+    pixelsOf(skipColumns, choice.everyColumn, width),
+  ];
+  const isWorthwhile = unread > FEW_CHUNKS && Math.max(...pixels) <= MAX_DRAFT_PIXELS;
+  return isWorthwhile ? inView.plan({ ...choice, skipRows, skipColumns }) : [];
 }
 
 /** A choice of chunks, and the share of the picture's width and height that is read. */
@@ -111,12 +143,22 @@ function describePart(
   return { everyRow, everyColumn, share, whole, isOfRows: isSingle(y), isOfColumns: isSingle(x) };
 }
 
-/** Returns a function from a cell to the nearest one in a chunk that is read, of `every` neighbours the one in their middle. */
-export function standInOf(length: number, chunkLength: number, every: number): (cell: number) => number {
-  if (every === 1) return (cell) => cell;
+/**
+ * Returns a function from a cell to the nearest one in a chunk that is read: the one in the middle of `every` neighbours, of `skip` such
+ * groups that of the group in their middle.
+ */
+export function standInOf(
+  length: number,
+  chunkLength: number,
+  every: number,
+  skip: number,
+): (cell: number) => number {
+  if (every === 1 && skip === 1) return (cell) => cell;
   const last = Math.ceil(length / chunkLength) - 1;
+  const lastGroup = Math.floor(last / every);
   return (cell) => {
-    const group = Math.floor(cell / chunkLength / every) * every;
+    const groups = Math.floor(cell / chunkLength / every / skip) * skip;
+    const group = Math.min(lastGroup, groups + (skip >> 1)) * every;
     const begin = Math.min(last, group + (every >> 1)) * chunkLength;
     return Math.max(begin, Math.min(cell, Math.min(begin + chunkLength, length) - 1));
   };

@@ -38,6 +38,11 @@ export class Picture {
     this.#counts = isMean ? new Uint32Array(width * height) : undefined;
   }
 
+  /** Returns the pixels of this picture, and those of another one where they wait for chunks. */
+  over({ pixels: below }: Picture): Uint8Array<ArrayBuffer> {
+    return this.pixels.map((byte, pixel) => (byte === UNREAD ? below[pixel]! : byte));
+  }
+
   /** Paints a chunk. @param numbers Undefined if the chunk is absent. */
   paint(place: ChunkPlace, numbers: Numbers | undefined): void {
     const { rows, columns } = place;
@@ -139,6 +144,11 @@ export class ColourPicture {
       for (const column of columns.pixels) this.#isPainted[row * this.width + column] = 1;
   }
 
+  /** Returns the pixels of this picture, and those of another one where they wait for chunks. */
+  over({ pixels: below }: ColourPicture): Uint8Array<ArrayBuffer> {
+    return this.pixels.map((byte, index) => (this.#isPainted[index >> 2] === 0 ? below[index]! : byte));
+  }
+
   /** Four bytes per pixel: red, green, blue, opacity. */
   get pixels(): Uint8Array<ArrayBuffer> {
     const [red, green, blue, alpha] = this.#bands.map(({ pixels }) => pixels);
@@ -168,6 +178,8 @@ export interface PicturePlan {
   readonly cells: number;
   readonly resolution: Resolution;
   readonly chunks: readonly PlannedChunk[];
+  /** Those of {@link chunks} that are read first, with the places that they fill until the others are read. */
+  readonly draft: readonly PlannedChunk[];
   readonly isMean: boolean;
   readonly cost: ReadingCost;
   /** What of the picture is read if all of it is too much; else undefined. */

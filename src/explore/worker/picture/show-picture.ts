@@ -42,6 +42,9 @@ export class PictureReading implements ChunkOwner<Chunk> {
   readonly jobs: ChunkOwner<Chunk>["jobs"];
   readonly #plan: PicturePlan;
   readonly #picture: Picture | ColourPicture;
+  /** What is seen where the picture waits for chunks, and the chunks that it is made of. */
+  readonly #draft: Picture | ColourPicture;
+  readonly #drafted: ReadonlyMap<string, PlannedChunk>;
   readonly #session: DatasetSession;
   readonly #send: (frame: FrameAnswer) => void;
   readonly #fail: (error: unknown) => void;
@@ -63,12 +66,22 @@ export class PictureReading implements ChunkOwner<Chunk> {
     this.#send = send;
     this.#fail = fail;
     this.#picture = emptyPicture(plan, request);
+    this.#draft = emptyPicture({ ...plan, isMean: false }, request);
+    this.#drafted = new Map(plan.draft.map((chunk) => [chunk.job.key, chunk]));
     for (const chunk of plan.chunks) {
       const cached = session.queue.get(chunk.job.key);
       if (cached === undefined) this.#open.set(chunk.job.key, chunk);
-      else this.#picture.paint(chunk.place, cached.chunk?.numbers);
+      else this.#paint(chunk, cached.chunk);
     }
-    this.jobs = Array.from(this.#open.values(), ({ job }) => job);
+    const open = Array.from(this.#open.values(), ({ job }) => job);
+    const isDrafted = ({ key }: { readonly key: string }) => this.#drafted.has(key);
+    this.jobs = [...open.filter(isDrafted), ...open.filter((job) => !isDrafted(job))];
+  }
+
+  #paint({ job, place }: PlannedChunk, chunk: Chunk): void {
+    this.#picture.paint(place, chunk?.numbers);
+    const drafted = this.#drafted.get(job.key);
+    if (drafted !== undefined) this.#draft.paint(drafted.place, chunk?.numbers);
   }
 
   /** Begins to read. @param former Picture that this one follows. */
@@ -95,7 +108,7 @@ export class PictureReading implements ChunkOwner<Chunk> {
   }
 
   onRead(key: string, chunk: Chunk): void {
-    this.#picture.paint(this.#open.get(key)!.place, chunk?.numbers);
+    this.#paint(this.#open.get(key)!, chunk);
     this.#afterChunk(key);
   }
 
@@ -118,12 +131,12 @@ export class PictureReading implements ChunkOwner<Chunk> {
 
   #sendFrame(): void {
     this.stop();
-    const { pixels, width, height, cells, missing } = this.#picture;
+    const { width, height, cells, missing } = this.#picture;
     const { chunks, resolution, part } = this.#plan;
     const isDone = this.#open.size === 0;
     this.#send({
       kind: "frame",
-      pixels: isDone ? pixels : pixels.slice(),
+      pixels: isDone ? this.#picture.pixels : this.#picture.over(this.#draft as Picture & ColourPicture),
       width,
       height,
       done: chunks.length - this.#open.size - this.#failed,
