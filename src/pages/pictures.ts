@@ -1,6 +1,7 @@
 import { axisRole, isDownward, type Plane } from "../cf/axis-roles.js";
 import { cellListOf, isStriped } from "../cf/cell-lists.js";
-import { flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
+import { type ColourBands, colourBandsOf, levelPathsOf, missingMarkOf } from "../cf/image-data.js";
+import { flagColoursOf, flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
 import { type CfVariables, createPlacer, dimensionCoordinate } from "../cf/placement.js";
 import { PNG_ZLIB_LEVEL } from "../codec/compute/picture.js";
 import { encoderRevision } from "../codec/encoder-revision.js";
@@ -25,6 +26,8 @@ export interface PictureChoice {
   readonly array: ServedArray;
   /** Axes that run down and to the right; undefined if the picture is a line, of the only axis. */
   readonly plane: Plane | undefined;
+  /** Bands of an image that is shown in colour. */
+  readonly bands: ColourBands | undefined;
   /** Elements per axis that are shown. */
   readonly boxShape: readonly number[];
   /** Place of the box in the grid of such boxes: the index along axes that are not shown. */
@@ -33,19 +36,21 @@ export interface PictureChoice {
   readonly isCentre: boolean;
 }
 
-/** An array that a picture may be made of, and its snapshot. */
-type PictureSource = Pick<PictureChoice, "snapshot" | "array">;
+/** An array that a picture may be made of, its snapshot, and the array whose stored chunks are read for it. */
+type PictureSource = Pick<PictureChoice, "snapshot" | "array"> & { readonly base: ServedArray };
 
 /**
  * Chooses the picture of a variable. It is a plane by the roles of axes, at the middle time, else at the first index; a variable with
  * one axis is a line. A plane of too many chunks is taken from the coarsest overview that has as many cells as the picture pixels. If
  * none may be read whole, its centre is shown.
  * @param size Greatest width and height in pixels.
+ * @param isOneBand Whether an image in colour is shown as one of its bands. Default false.
  */
 export function choosePicture(
   snapshot: DatasetSnapshot,
   array: ServedArray,
   size: number = DEFAULT_PICTURE_SIZE,
+  isOneBand = false,
 ): PictureChoice | { readonly problem: string } {
   const { variable, stored } = array;
   const { dims, shape, dataType } = variable;
@@ -61,9 +66,11 @@ export function choosePicture(
   const codec = codecs.map((each) => decodeProblem(completeCodec(each))).find((each) => each !== undefined);
   if (codec !== undefined) return { problem: codec };
 
-  const from = plane === undefined ? { snapshot, array } : sourceOf(snapshot, array, plane, size);
+  const bands = isOneBand || plane === undefined ? undefined : colourBandsOf(variable);
+  const whole = { snapshot, array, base: array };
+  const { base, ...from } = plane === undefined ? whole : sourceOf(whole, plane, bands, size);
   const axes = axesOf(plane);
-  const box = boxOf(from.array, axes, array);
+  const box = boxOf({ ...from, base }, axes, bands);
   if (box === undefined) {
     return {
       problem: `its chunks have ${formatByteLength(unitBytes(from.array, axes))}, and at most ${formatByteLength(MAX_DECODED_BYTES)} are read for a picture`,
@@ -74,7 +81,8 @@ export function choosePicture(
     const isTime = axisRole(dims[axis]!, attributesOf(dims[axis]!)) === "T";
     return isTime ? Math.floor(shape[axis]! / 2) : 0;
   });
-  return { ...from, plane, boxShape: box.boxShape, position, isCentre: box.isCentre };
+  if (bands !== undefined) position[bands.axis] = 0;
+  return { ...from, plane, bands, boxShape: box.boxShape, position, isCentre: box.isCentre };
 }
 
 /** Tells whether a picture would be stripes: along one of its axes are stations, points of tracks, or cells of a mesh. */
@@ -102,11 +110,12 @@ export function pictureSize(
 }
 
 /** Describes a picture in a line, for people who do not see it: `air at time 1460 of 2,920`. */
-export function describePicture({ array, plane, boxShape, position, isCentre }: PictureChoice): string {
+export function describePicture(choice: PictureChoice): string {
+  const { array, plane, bands, boxShape, position, isCentre } = choice;
   const { name, dims, shape } = array.variable;
   const axes = axesOf(plane).toReversed();
   const places = dims.flatMap((dim, axis) =>
-    axes.includes(axis) || shape[axis] === 1
+    axes.includes(axis) || shape[axis] === 1 || axis === bands?.axis
       ? []
       : [`${dim} ${formatCount(position[axis]!)} of ${formatCount(shape[axis]!)}`],
   );
@@ -121,9 +130,14 @@ function axesOf(plane: Plane | undefined): readonly number[] {
   return plane === undefined ? [0] : [plane.x, plane.y];
 }
 
-function sourceOf(snapshot: DatasetSnapshot, array: ServedArray, plane: Plane, size: number): PictureSource {
-  const whole = { snapshot, array };
-  const shareOf = (source: PictureSource) => shownShare(source.array, axesOf(plane), array);
+function sourceOf(
+  whole: PictureSource,
+  plane: Plane,
+  bands: ColourBands | undefined,
+  size: number,
+): PictureSource {
+  const { snapshot, array } = whole;
+  const shareOf = (source: PictureSource) => shownShare(source, axesOf(plane), bands);
   if (shareOf(whole) === 1) return whole;
   const levels = levelsOf(snapshot, array);
   const few = levels.filter((level) => shareOf(level) === 1);
@@ -139,19 +153,25 @@ function sourceOf(snapshot: DatasetSnapshot, array: ServedArray, plane: Plane, s
   return fine ?? few[0] ?? widest;
 }
 
-/** Lists the coarser versions of an array, finest first. */
-function levelsOf({ overviews }: DatasetSnapshot, { variable: { path } }: ServedArray): PictureSource[] {
+/** Lists the coarser versions of an array, finest first: those in the dataset itself, else its overviews. */
+function levelsOf(snapshot: DatasetSnapshot, base: ServedArray): PictureSource[] {
+  const { overviews, tree, arrays } = snapshot;
+  const { path, shape } = base.variable;
+  const stored = levelPathsOf(path, (group) => tree.groups.get(`/${group}`)?.attrs)
+    .map((each) => arrays.get(each))
+    .filter((array) => array?.variable.shape.length === shape.length);
+  if (stored.length > 0) return stored.map((array) => ({ snapshot, array: array!, base: array! }));
   const levels: PictureSource[] = [];
   if (overviews === undefined) return levels;
   for (let level = 1; ; level++) {
     const array = overviews.arrays.get(`${level}/${path}`);
     if (array === undefined) return levels;
-    levels.push({ snapshot: overviews, array });
+    levels.push({ snapshot: overviews, array, base });
   }
 }
 
 /** Revision of the way pictures are drawn: part of their ETags. */
-const PICTURE_REVISION = "1";
+const PICTURE_REVISION = "2";
 
 /** Colours and size of a picture. */
 export interface PictureStyle {
@@ -167,20 +187,21 @@ export interface PictureStyle {
  * @throws ZpublishError `unsupported`
  */
 export function planPicture(choice: PictureChoice, style: PictureStyle, flips: PictureFlips): ServedArray {
-  const { array, plane, boxShape } = choice;
+  const { array, plane, bands, boxShape } = choice;
   const { variable, document, stored } = array;
   const { size, ...colours } = style;
   const common = {
     from: variable.dataType,
-    packing: packingOf(variable.attrs, document.fill_value),
+    packing: packingOf(variable.attrs, missingMarkOf(variable, document.fill_value)),
     ...pictureSize(choice, size),
     revision: `${PICTURE_REVISION} ${COLOUR_REVISION} ${encoderRevision({ id: "zlib", level: PNG_ZLIB_LEVEL })}`,
   };
   const categories = isCategorical(variable.attrs) ? flagValuesOf(variable.attrs) : undefined;
+  const categoryColours = categories && flagColoursOf(variable.attrs, categories.length);
   const compute: ComputeStep =
     plane === undefined
       ? { kind: "line", ...common, range: style.range }
-      : { kind: "picture", ...common, ...plane, ...flips, ...colours, categories };
+      : { kind: "picture", ...common, ...plane, ...flips, ...colours, categories, categoryColours, bands };
   // A picture without values is a transparent one.
   const request = { path: variable.path, box: boxShape, compute, encode: [], absentIsAbsent: false };
   const plan = createComputePlan(stored, request);
@@ -273,13 +294,17 @@ function placementOf(snapshot: DatasetSnapshot, variable: Variable) {
     place = createPlacer({ variables: variablesOf(snapshot), attrs: snapshot.tree.root.attrs });
     placers.set(snapshot, place);
   }
-  return place(variable);
+  const bands = colourBandsOf(variable);
+  return place(variable, bands === undefined ? undefined : variable.shape.with(bands.axis, 1));
 }
 
 /** Stored chunks that are read for a picture, at most. */
 const MAX_CHUNKS = 16;
 /** Decoded bytes of these chunks, at most. */
 const MAX_DECODED_BYTES = 64 * 2 ** 20;
+/** Stored chunks of a whole plane that is read all the same, and its bytes: rows of images are often chunks of few kilobytes. */
+const MAX_SMALL_CHUNKS = 60;
+const MAX_SMALL_BYTES = 4 * 2 ** 20;
 /** Maximum of stored chunks from which an overview is made, and of their bytes: they are read if nothing is cached. */
 const MAX_CHUNKS_BELOW = 1_024;
 const MAX_BYTES_BELOW = 2 ** 30;
@@ -298,10 +323,10 @@ function unitBytes(array: ServedArray, axes: readonly number[]): number {
   return elementCount(unitShape(array, axes)) * array.variable.dataType.itemSize;
 }
 
-/** Returns the share of the cells that a picture shows: 1 for all of them, 0 for none. @param base As for {@link boxOf}. */
-function shownShare(array: ServedArray, axes: readonly number[], base: ServedArray): number {
-  const { boxShape } = boxOf(array, axes, base) ?? {};
-  const { shape } = array.variable;
+/** Returns the share of the cells that a picture shows: 1 for all of them, 0 for none. */
+function shownShare(source: PictureSource, axes: readonly number[], bands: ColourBands | undefined): number {
+  const { boxShape } = boxOf(source, axes, bands) ?? {};
+  const { shape } = source.array.variable;
   return boxShape === undefined
     ? 0
     : axes.reduce((share, axis) => share * (boxShape[axis]! / shape[axis]!), 1);
@@ -309,15 +334,21 @@ function shownShare(array: ServedArray, axes: readonly number[], base: ServedArr
 
 /**
  * Returns the box of a picture: all cells along its axes, else as many whole chunks in their centre as may be read; undefined if that is
- * none. Its `position` is 0 along other axes.
- * @param base The array that is stored, if `array` is an overview of it.
+ * none. Its `position` is 0 along other axes. Of an image in colour it has all bands.
  */
-function boxOf(array: ServedArray, axes: readonly number[], base: ServedArray): PictureBox | undefined {
+function boxOf(
+  { array, base }: PictureSource,
+  axes: readonly number[],
+  bands: ColourBands | undefined,
+): PictureBox | undefined {
   const unit = unitShape(array, axes);
   const counts = countsOf(array, unit, axes);
-  const max = maxUnits(array, axes, base);
+  const depth = bands === undefined ? 1 : Math.ceil(bands.count / unit[bands.axis]!);
+  const max = Math.floor(maxUnits(array, axes, base) / depth);
   if (max === 0) return undefined;
-  const isCentre = elementCount(counts) > max;
+  const total = elementCount(counts) * depth;
+  const isSmall = total <= MAX_SMALL_CHUNKS && total * unitBytes(array, axes) <= MAX_SMALL_BYTES;
+  const isCentre = elementCount(counts) > max && !(isSmall && array === base);
   const taken = isCentre
     ? centreOf(
         counts,
@@ -328,6 +359,7 @@ function boxOf(array: ServedArray, axes: readonly number[], base: ServedArray): 
   const cells = array.variable.shape;
   const boxShape = cells.map(() => 1);
   const position = cells.map(() => 0);
+  if (bands !== undefined) boxShape[bands.axis] = bands.count;
   axes.forEach((axis, index) => {
     const length = cells[axis]!;
     boxShape[axis] = taken[index] === counts[index] ? length : taken[index]! * unit[axis]!;

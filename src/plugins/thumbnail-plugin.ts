@@ -1,3 +1,4 @@
+import { colourBandsOf } from "../cf/image-data.js";
 import { isCategorical } from "../cf/packing.js";
 import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../colour/colour-scales.js";
@@ -32,7 +33,7 @@ const thumbnailPlugin = {
         summary: "A small picture of a variable",
         description:
           "A slice of the two horizontal dimensions, at the middle time and the first index of other dimensions. `index.{dimension}=n` chooses another, from the end if `n` is negative. " +
-          "Missing values are transparent. At most 16 chunks of 64 MiB in all are read: of a larger slice an overview is shown, or its centre. " +
+          "Missing values are transparent. Images are shown in colour, unless the query names a band, a range or a scale. At most 16 chunks of 64 MiB in all are read, or 60 of 4 MiB: of a larger slice an overview is shown, or its centre. " +
           "A variable of one dimension is shown as a line; coordinates of their own dimension, texts and scalars have no picture.",
         contentType: "image/png",
         parameters: { dataset_id: "Id of the dataset", var: "Path of the variable: `t2m`, `a/b/t2m`" },
@@ -52,7 +53,9 @@ async function servePicture(context: PluginContext, { params, query }: RouteRequ
   const array = snapshot.arrays.get(path);
   if (array === undefined)
     throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${snapshot.id}'`);
-  const choice = choosePicture(snapshot, array, style.size);
+  const band = colourBandsOf(array.variable)?.axis ?? -1;
+  const isOneBand = indices.has(array.variable.dims[band] ?? "") || hasColours(style);
+  const choice = choosePicture(snapshot, array, style.size, isOneBand);
   if ("problem" in choice) {
     const message = `Variable '${path}' of dataset '${snapshot.id}' has no picture: ${choice.problem}`;
     throw new ZpublishError("not-found", message);
@@ -80,6 +83,11 @@ async function servePicture(context: PluginContext, { params, query }: RouteRequ
   return context.chunks.serve(choice.snapshot, picture, place.join("."), "image/png");
 }
 
+/** Whether a request says how numbers become colours. */
+function hasColours({ range, scale, isReversed }: PictureStyle): boolean {
+  return range !== undefined || scale !== undefined || isReversed;
+}
+
 /** @throws ZpublishError `invalid-query` */
 function assertNoScale({ scale, isReversed }: PictureStyle, reason: string): void {
   if (scale !== undefined)
@@ -94,7 +102,7 @@ const MAX_PLANS = 512;
 function planOnce(
   context: PluginContext,
   snapshot: DatasetSnapshot,
-  { array: { plan } }: PictureChoice,
+  { array: { plan }, bands }: PictureChoice,
   style: PictureStyle,
   make: () => ServedArray,
 ): ServedArray {
@@ -103,7 +111,7 @@ function planOnce(
     "pictures",
     (): BoundedMap<ServedArray> => createBoundedMap({ maxEntries: MAX_PLANS }),
   );
-  const key = JSON.stringify([plan.path, style]);
+  const key = JSON.stringify([plan.path, style, bands]);
   let picture = plans.get(key);
   if (picture === undefined) {
     picture = make();

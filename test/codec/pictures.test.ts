@@ -1,3 +1,4 @@
+import { inflateSync } from "node:zlib";
 import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
 import { drawLine, drawPicture, encodePng } from "../../src/codec/compute/picture.js";
@@ -183,6 +184,48 @@ t.test("categories are never averaged, and have the colours of their places in t
 });
 
 const PALETTE = Uint8Array.of(200, 200, 200, 255, 0, 0, 0, 128, 255);
+
+t.test("bands are drawn in colour, palettes in their own colours", async (t) => {
+  const pixelsOf = (
+    items: Uint8Array | Uint16Array,
+    shape: number[],
+    dtype: string,
+    more: Partial<PictureStep>,
+  ) => {
+    const compute: PictureStep = {
+      kind: "picture",
+      from: parseDataType(dtype),
+      packing: packingOf({}, more.bands === undefined ? null : 7),
+      ...{ y: shape.length - 2, x: shape.length - 1, isFlippedY: false, isFlippedX: false },
+      ...{ width: 2, height: 1, isReversed: false, revision: "test" },
+      ...more,
+    };
+    const request = { path: "v", box: shape, compute, encode: [], absentIsAbsent: false };
+    const plan = createComputePlan(storedArray({ shape, dtype }), request);
+    const bytes = new Uint8Array(items.buffer);
+    const png = Buffer.from(
+      drawPicture(
+        bytes,
+        plan,
+        compute,
+        shape.map(() => 0),
+      ),
+    );
+    t.equal(png[25], 6, "true colour");
+    const begin = png.indexOf("IDAT") + 4;
+    return [...inflateSync(png.subarray(begin, begin + png.readUInt32BE(begin - 8)))].slice(1);
+  };
+  const bands = (count: 3 | 4) => ({ bands: { axis: 0, count } });
+  const rgb = Uint8Array.of(255, 7, 128, 7, 0, 7);
+  t.same(pixelsOf(rgb, [3, 1, 2], "|u1", bands(3)), [255, 128, 0, 255, 0, 0, 0, 0], "missing is clear");
+  const rgba = Uint8Array.of(255, 1, 128, 2, 0, 3, 100, 255);
+  t.same(pixelsOf(rgba, [4, 1, 2], "|u1", bands(4)), [255, 128, 0, 100, 1, 2, 3, 255]);
+  const long = Uint16Array.of(0, 4000, 2000, 4000, 1000, 4000);
+  const range = [0, 4000] as const;
+  t.same(pixelsOf(long, [3, 1, 2], "<u2", { ...bands(3), range }), [0, 128, 64, 255, 255, 255, 255, 255]);
+  const palette = { categories: [0, 1], categoryColours: Uint8Array.of(1, 2, 3, 250, 251, 252) };
+  t.same(pixelsOf(Uint8Array.of(1, 9), [1, 2], "|u1", palette), [250, 251, 252, 255, 102, 102, 102, 255]);
+});
 
 t.test("what is encoded decodes to the same pixels and colours", async (t) => {
   const pixels = Uint8Array.of(0, 1, 2, 2, 1, 0);

@@ -299,11 +299,10 @@ t.test("a draft of some chunks is shown until all are read", async (t) => {
   const id = client.send(cells("tiles", 40, 40, 40, 40));
   await store.waiting(6);
   const draft = await client.waitFor(
-    (answer) => answer.id === id && answer.kind === "frame" && answer.done >= 49,
+    (answer) => answer.id === id && answer.kind === "frame" && !answer.pixels.includes(UNREAD),
   );
   const { pixels, done, total } = draft as Answer<"frame">;
   t.ok(done < total);
-  t.notOk(pixels.includes(UNREAD));
   t.ok(pixels.every((byte, pixel) => Math.abs(((byte - 2) / 251) * 23 - Math.floor(pixel / 40) / 2) < 3));
   store.hold(undefined);
   const isDone = (answer: Answer<"frame">) => answer.done === answer.total;
@@ -324,8 +323,8 @@ t.test("of large chunks that are too much, those in the middle are read", async 
   const request = cells("large", 1800, 1800, 60, 60);
   const frame = await client.ask(request, "frame");
   const { share } = frame.part!;
-  t.ok(share > 0.4 && share < 0.5, `${share}`);
-  t.ok(store.requests.length > 600 && store.requests.length <= 800, `${store.requests.length}`);
+  t.ok(share > 0.3 && share < 0.4, `${share}`);
+  t.ok(store.requests.length > 400 && store.requests.length <= 500, `${store.requests.length}`);
   t.equal(frame.pixels[900 * 1801], byteOf(5));
   t.equal(frame.pixels[0], UNREAD);
   const half = 30 * share;
@@ -333,6 +332,35 @@ t.test("of large chunks that are too much, those in the middle are read", async 
   const centre = await client.ask({ ...request, viewport: { ...request.viewport, box } }, "frame");
   t.equal(centre.part, undefined, "a box of that share is read whole");
   t.notOk(centre.pixels.includes(UNREAD));
+});
+
+t.test("a coordinate of very many chunks is read at some places, and used if it is regular", async (t) => {
+  const numbers = range(600).map((index) => index * 6);
+  const long = (values: number[]): ServedArray => ({
+    ...PLAIN,
+    dtype: "<i4",
+    shape: [600],
+    chunks: [1],
+    values,
+    dims: ["time"],
+  });
+  const rows: ServedArray = {
+    ...PLAIN,
+    shape: [600, 2],
+    chunks: [1, 2],
+    dims: ["time", "x"],
+    values: range(1200),
+  };
+  const gap = numbers.map((value, index) => (index < 100 ? value : value + 6));
+  for (const [values, expected] of [
+    [numbers, numbers],
+    [gap, undefined],
+  ] as const) {
+    const { client, store } = await open(t, { time: long([...values]), rows });
+    const axis = await client.ask({ kind: "axis", variable: "rows", axis: 0 }, "axis");
+    t.same(axis.values.numbers && [...axis.values.numbers].map(Math.round), expected);
+    t.ok(store.requests.length <= 65);
+  }
 });
 
 t.test("a huge chunk is asked about first", async (t) => {

@@ -12,33 +12,34 @@ import { coarsen } from "./coarsen.js";
 export const PNG_ZLIB_LEVEL = 3;
 
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
-/** Colour type of pixels that are indices of a palette (PNG specification, third edition, table 8). */
+/** Colour types of pixels: indices of a palette; red, green, blue, opacity (PNG specification, third edition, table 8). */
 const INDEXED_COLOUR = 3;
+const TRUE_COLOUR = 6;
 
-/** A picture of at most 256 colours. */
-interface IndexedPicture {
+/** A picture to encode. */
+interface PixelPicture {
   readonly width: number;
   readonly height: number;
-  /** One index per pixel, row by row from the top. */
+  /** One index per pixel, row by row from the top; without a palette four bytes: red, green, blue, opacity. */
   readonly pixels: Uint8Array;
   /** Three bytes per colour, red first. The first colour is transparent. */
-  readonly palette: Uint8Array;
+  readonly palette?: Uint8Array;
 }
 
-/** Encodes a picture as a PNG of 8-bit indices whose colour 0 is transparent. */
-export function encodePng({ width, height, pixels, palette }: IndexedPicture): Uint8Array {
+/** Encodes a picture as a PNG of 8-bit indices whose colour 0 is transparent, or of colours. */
+export function encodePng({ width, height, pixels, palette }: PixelPicture): Uint8Array {
   const header = new Uint8Array(13);
   const view = new DataView(header.buffer);
   view.setUint32(0, width);
   view.setUint32(4, height);
-  header.set([8, INDEXED_COLOUR, 0, 0, 0], 8);
+  header.set([8, palette === undefined ? TRUE_COLOUR : INDEXED_COLOUR, 0, 0, 0], 8);
+  const lines = scanlines(pixels, palette === undefined ? 4 * width : width, height);
   return Buffer.concat([
     SIGNATURE,
     chunkOf("IHDR", header),
-    chunkOf("PLTE", palette),
     // Colours without an entry are opaque.
-    chunkOf("tRNS", Uint8Array.of(0)),
-    chunkOf("IDAT", deflate("zlib", scanlines(pixels, width, height), PNG_ZLIB_LEVEL)),
+    ...(palette === undefined ? [] : [chunkOf("PLTE", palette), chunkOf("tRNS", Uint8Array.of(0))]),
+    chunkOf("IDAT", deflate("zlib", lines, PNG_ZLIB_LEVEL)),
     chunkOf("IEND", new Uint8Array(0)),
   ]);
 }
@@ -152,6 +153,8 @@ const MISSING = 0;
 const MAX_COLOURS = 255;
 /** Grey, for programs that ignore transparency. */
 const MISSING_COLOUR = [0xc8, 0xc8, 0xc8];
+/** Grey, for values that are none of the categories, where these have colours of their own. */
+const OTHER_COLOUR = [0x66, 0x66, 0x66];
 
 /** Pixels as indices, and the colours from index 1: three bytes each. */
 interface Colouring {
@@ -175,16 +178,55 @@ export function drawPicture(
     const length = Math.min(boxLength, shape[axis]! - chunkCoords[axis]! * boxLength);
     return { length, stride: elementCount(chunkShape.slice(axis + 1)), pixels, isFlipped };
   };
-  const { width, height } = step;
-  const values = samplePlane(
-    createItemsReader(items, step.from, step.packing),
-    axisOf(step.y, height, step.isFlippedY),
-    axisOf(step.x, width, step.isFlippedX),
-    step.categories !== undefined,
-  );
+  const { width, height, categories, categoryColours, bands } = step;
+  const read = createItemsReader(items, step.from, step.packing);
+  const [y, x] = [axisOf(step.y, height, step.isFlippedY), axisOf(step.x, width, step.isFlippedX)];
+  if (bands !== undefined) {
+    const stride = elementCount(chunkShape.slice(bands.axis + 1));
+    const planes = Array.from({ length: bands.count }, (_, band) =>
+      samplePlane((begin, places, cells) => read(begin + band * stride, places, cells), y, x, false),
+    );
+    return encodePng({ width, height, pixels: composeBands(planes, step) });
+  }
+  const values = samplePlane(read, y, x, categories !== undefined);
+  if (categories !== undefined && categoryColours !== undefined)
+    return encodePng({ width, height, pixels: colourFlags(values, categories, categoryColours) });
   const { pixels, colours } =
     step.categories === undefined ? colourNumbers(values, step) : colourCategories(values, step.categories);
   return encodePng({ width, height, pixels, palette: Uint8Array.of(...MISSING_COLOUR, ...colours) });
+}
+
+/** Puts bands together: red, green, blue, and perhaps opacity. Bytes are channels as they are; longer numbers have a range. */
+function composeBands(planes: readonly Float64Array[], step: PictureStep): Uint8Array {
+  const colours = planes.slice(0, 3);
+  const { low, high } =
+    step.from.itemSize === 1
+      ? { low: 0, high: 255 }
+      : rangeOf(Float64Array.from(colours.flatMap((plane) => [...plane])), step);
+  const pixels = new Uint8Array(4 * planes[0]!.length);
+  const channelOf = (value: number) =>
+    Math.max(0, Math.min(255, Math.round(((value - low) / (high - low)) * 255)));
+  for (let pixel = 0; pixel < planes[0]!.length; pixel++) {
+    if (colours.every((plane) => Number.isNaN(plane[pixel]))) continue;
+    planes.forEach((plane, band) => {
+      pixels[4 * pixel + band] = channelOf(plane[pixel]!);
+    });
+    if (planes.length === 3) pixels[4 * pixel + 3] = 255;
+  }
+  return pixels;
+}
+
+/** Colours categories that have colours of their own; others are grey. */
+function colourFlags(values: Float64Array, categories: readonly number[], colours: Uint8Array): Uint8Array {
+  const places = new Map(categories.map((value, index) => [value, 3 * index]));
+  const pixels = new Uint8Array(4 * values.length);
+  values.forEach((value, pixel) => {
+    if (Number.isNaN(value)) return;
+    const place = places.get(value);
+    const colour = place === undefined ? OTHER_COLOUR : colours.subarray(place, place + 3);
+    pixels.set([...colour, 255], 4 * pixel);
+  });
+  return pixels;
 }
 
 function colourNumbers(values: Float64Array, step: PictureStep): Colouring {

@@ -15,11 +15,13 @@ import { planFrame } from "./picture/show-picture.js";
 import { type AxisReader, indicesOf } from "./read-axis.js";
 
 /** Most chunks, and decoded bytes, that a sample is made of. One chunk is always read. */
-const MAX_CHUNKS = 8;
+const MAX_CHUNKS = 16;
 const MAX_BYTES = 32 * 2 ** 20;
 /** Most steps of the first other axis, and chunks of one step. */
 const MAX_STEPS = 4;
 const MAX_VALUES_PER_CHUNK = 50_000;
+/** Most chunks along one axis of the picture. */
+const PLANE_CHUNKS = 4;
 const BINS = 64;
 
 /** Finds the range and histogram of a variable from a sample. @throws ReadFailure, or the signal's reason */
@@ -75,7 +77,7 @@ function sampledChunks(
     others.find((axis) => variable.axes[axis]?.role === "T") ?? others.find((axis) => shape[axis]! > 1);
   const choices = shape.map((length, axis) => {
     const chunks = Math.ceil(length / chunkShape[axis]!);
-    if (!others.includes(axis)) return spread([...Array(chunks).keys()], shape.length === 1 ? MAX_CHUNKS : 3);
+    if (!others.includes(axis)) return inner(chunks, shape.length === 1 ? MAX_CHUNKS : PLANE_CHUNKS);
     const steps = axis === stepped ? spread([...Array(length).keys()], MAX_STEPS - 1) : [];
     const here = Math.min(at[axis] ?? 0, length - 1);
     return [...new Set([here, ...steps].map((step) => Math.floor(step / chunkShape[axis]!)))];
@@ -193,6 +195,12 @@ function describeSample(
     bins[bin] = bins[bin]! + 1;
   }
   return { kind: "range", range, least, greatest, bins, count: values.length + missing, missing };
+}
+
+/** Returns at most `count` of the numbers from 0, the middles of equal parts: the ends of an axis are often poles. */
+function inner(length: number, count: number): number[] {
+  const parts = Math.min(length, count);
+  return Array.from({ length: parts }, (_, part) => Math.floor(((part + 0.5) * length) / parts));
 }
 
 /** Returns at most `count` items, at equal distances, the first and the last among them; one is the middle one. */

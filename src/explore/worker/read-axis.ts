@@ -338,9 +338,47 @@ function kept<T>(map: Map<string, Promise<T>>, key: string, read: () => Promise<
   return found;
 }
 
+/** Most chunks that a coordinate is read of as a whole. */
+const MAX_COORDINATE_CHUNKS = 500;
+/** Places at which a coordinate of more chunks is read, and the share of a step by which values there may be off a line. */
+const PLACES = 65;
+const MAX_OFF_LINE = 0.01;
+
+/** Reads a coordinate of very many chunks at some places. Returns all of its values if those lie on a line, else undefined. @throws ReadFailure */
+async function readLine(
+  session: DatasetSession,
+  variable: VariableDescription,
+): Promise<WholeArray | undefined> {
+  const source = finestOf(variable);
+  const last = variable.shape[0]! - 1;
+  const places = Array.from({ length: PLACES }, (_, place) => Math.round((place * last) / (PLACES - 1)));
+  const readAt = async (index: number) => {
+    const { coords, offset } = session.placeOf(source, [index]);
+    const chunk = await session.queue.read(session.job(source, coords), PRIORITY.coordinate);
+    const number = unpacked(chunk?.numbers?.[offset] ?? Number.NaN, packingOf(variable.attrs));
+    return { number, exact: chunk?.exact?.[offset] };
+  };
+  const read = await Promise.all(places.map(readAt));
+  const [begin, end] = [read[0]!, read.at(-1)!];
+  const step = (end.number - begin.number) / last;
+  const isLine = read.every(
+    ({ number }, place) =>
+      Math.abs(begin.number + step * places[place]! - number) <= Math.abs(step) * MAX_OFF_LINE,
+  );
+  if (!isLine) return undefined;
+  const numbers = Float64Array.from({ length: last + 1 }, (_, index) => begin.number + step * index);
+  const [from, to] = [begin.exact, end.exact];
+  if (typeof from !== "bigint" || typeof to !== "bigint")
+    return { numbers, texts: undefined, exact: undefined };
+  const exactAt = (index: number) => from + ((to - from) * BigInt(index)) / BigInt(last);
+  return { numbers, texts: undefined, exact: Array.from({ length: last + 1 }, (_, index) => exactAt(index)) };
+}
+
 async function readAxisValues(session: DatasetSession, path: string): Promise<AxisValues> {
   const variable = session.variable(path);
-  const values = await readWhole(session, variable);
+  const isMany = variable.shape[0]! / variable.chunkShape[0]! > MAX_COORDINATE_CHUNKS;
+  const values = await (isMany ? readLine : readWhole)(session, variable);
+  if (values === undefined) return INDEX_AXIS;
   if (values.texts !== undefined) return { ...INDEX_AXIS, texts: values.texts };
   const { attrs, dataType, units } = variable;
   const numbers = values.numbers as Float64Array<ArrayBuffer>;
@@ -367,7 +405,7 @@ async function readAxisValues(session: DatasetSession, path: string): Promise<Ax
           return format(typeof exact === "bigint" && !Number.isNaN(number) ? exact : number);
         })
       : undefined,
-    bounds: await readBounds(session, variable),
+    bounds: isMany ? undefined : await readBounds(session, variable),
     units: isTime ? String(attrs.units) : (units ?? (dataType.kind === "m" ? dataType.timeUnit : undefined)),
     calendar: isTime ? String(attrs.calendar ?? "standard").toLowerCase() : undefined,
   };

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { isLosslessNumber } from "lossless-json";
+import type { ColourBands } from "../../cf/image-data.js";
 import type { Packing } from "../../cf/packing.js";
 import type { ColourScaleName } from "../../colour/colour-scales.js";
 import { ZpublishError } from "../../errors.js";
@@ -133,6 +134,10 @@ export interface PictureStep {
    * Undefined if values are no categories.
    */
   readonly categories?: readonly number[] | undefined;
+  /** Colours of the categories, three bytes each; undefined if they have none of their own. */
+  readonly categoryColours?: Uint8Array | undefined;
+  /** Bands of an image in colour, all of which the box has, from the first; undefined to show numbers. */
+  readonly bands?: ColourBands | undefined;
   /** Names what the bytes depend on besides: colours, the way of drawing, and the encoder. */
   readonly revision: string;
 }

@@ -144,8 +144,8 @@ function describePart(
 }
 
 /**
- * Returns a function from a cell to the nearest one in a chunk that is read: the one in the middle of `every` neighbours, of `skip` such
- * groups that of the group in their middle.
+ * Returns a function from a cell to the nearest one in a chunk that is read: of `every` neighbours the one in their middle, of `skip` such
+ * groups the one in the middle group.
  */
 export function standInOf(
   length: number,
@@ -157,10 +157,15 @@ export function standInOf(
   const last = Math.ceil(length / chunkLength) - 1;
   const lastGroup = Math.floor(last / every);
   return (cell) => {
-    const groups = Math.floor(cell / chunkLength / every / skip) * skip;
-    const group = Math.min(lastGroup, groups + (skip >> 1)) * every;
-    const begin = Math.min(last, group + (every >> 1)) * chunkLength;
-    return Math.max(begin, Math.min(cell, Math.min(begin + chunkLength, length) - 1));
+    const groups = Math.floor(cell / chunkLength / every / skip);
+    let [nearest, least] = [0, Number.POSITIVE_INFINITY];
+    for (const each of [groups, groups - 1, groups + 1]) {
+      const group = Math.max(0, Math.min(lastGroup, each * skip + (skip >> 1))) * every;
+      const begin = Math.min(last, group + (every >> 1)) * chunkLength;
+      const found = Math.max(begin, Math.min(cell, Math.min(begin + chunkLength, length) - 1));
+      if (Math.abs(found - cell) < least) [nearest, least] = [found, Math.abs(found - cell)];
+    }
+    return nearest;
   };
 }
 
