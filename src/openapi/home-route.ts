@@ -1,6 +1,7 @@
 import { type Catalog, catalogOfOpen } from "../catalog/catalog.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import {
+  FOLDER_END,
   type IdFolder,
   type IdPage,
   type IdPageQuery,
@@ -148,8 +149,9 @@ function createHome(context: PluginContext, catalog: Catalog): (query: HomeQuery
 
 /** Tells whether some datasets are in a folder. */
 function isBelow(ids: ReadonlySet<string>, folder: string): boolean {
-  const [first = ""] = ids;
-  return folder === "" || first.startsWith(`${folder}~`);
+  if (folder === "") return true;
+  for (const id of ids) if (id.startsWith(folder + FOLDER_END)) return true;
+  return false;
 }
 
 /**

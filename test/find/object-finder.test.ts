@@ -1,6 +1,8 @@
 import t from "tap";
 import { createFileFinder } from "../../src/find/collection-root.js";
 import type { FileFinder, FileFinderOptions, Findings } from "../../src/find/file-finder.js";
+import { objectVersion } from "../../src/find/object-finder.js";
+import { openByteStore } from "../../src/stores/open-byte-store.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import { startS3Origin } from "../support/origins/s3-origin.js";
 import type { Teardown } from "../support/write-store.js";
@@ -141,6 +143,10 @@ t.test("versions come with the listing; a store is asked for its root document",
   t.same(pathsOf(second), ["a.nc", "b/c.nc", "s.zarr", "u.zarr"]);
   t.not(second.files[0]?.version, first.files[0]?.version);
   t.same(second.files[1], first.files[1]);
+  const store = openByteStore("s3://data/in/", stores);
+  t.equal(await objectVersion(store, { path: "s.zarr", isStore: true }), second.files[2]?.version);
+  t.type(await objectVersion(store, { path: "a.nc", isStore: false }), "string");
+  t.equal(await objectVersion(store, { path: "plain", isStore: true }), undefined);
   t.not(second.files[2]?.version, first.files[3]?.version);
   t.same(second.problems, []);
 });

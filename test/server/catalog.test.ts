@@ -92,6 +92,7 @@ t.test("files that look like one dataset are named, on the page and once in the 
   const html = await until(page, (text) => text.includes("look like one dataset"));
   t.match(html, "30 files look like one dataset");
   t.match(html, "zpublish serve &#39;t2m=…/days/*/t2m-*.nc&#39; --concat time");
+  t.match(await page("?folder=days~2024"), "30 files look like one dataset");
   await server.close();
   const named = lines.filter(({ msg }) => String(msg).includes("look like one dataset"));
   t.match(named, [
