@@ -57,9 +57,9 @@ const STATES: readonly PageState[] = [
     },
   },
   {
-    name: "much to read, and an address that says what is not there",
+    name: "an address that says what is not there",
     hash: "v=packed&p=245,40&d.time=never",
-    shown: ".plot .note",
+    shown: ".status .note",
   },
 ];
 

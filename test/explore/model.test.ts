@@ -211,10 +211,10 @@ t.test("the page says what of a picture is shown, and reads all when a person ag
   const cases: [Partial<PicturePart>, string][] = [
     [{ everyRow: 12, isOfRows: true }, "Every 12th row is shown"],
     [{ everyColumn: 23, isOfColumns: true }, "Every 23rd column is shown"],
-    [{ everyRow: 12 }, "One chunk in 12 is shown, in place of those around it"],
+    [{ everyRow: 12 }, "One chunk in 12 is shown, enlarged over its neighbours"],
     [
       { everyRow: 5, everyColumn: 4, isOfRows: true },
-      "One chunk in 20 is shown, in place of those around it",
+      "One chunk in 20 is shown, enlarged over its neighbours",
     ],
     [{ share: 0.2 }, "Only the centre is shown"],
   ];
@@ -234,7 +234,7 @@ t.test("a huge chunk is read when a person agrees", async (t) => {
   const { worker, model } = await open();
   worker.answer(last(worker.of("show")).id, { kind: "too-much", chunks: 1, bytes: 1.6e9 });
   const [message] = statusOf(model).messages;
-  t.match(message?.text, "This picture is 1 chunk, 1.6 GB, and this dataset has no overviews.");
+  t.match(message?.text, "This picture needs 1 chunk, 1.6 GB, and this dataset has no overviews.");
   message?.actions[0]?.run(model);
   t.equal(last(worker.of("show")).isConfirmed, true);
 });
@@ -250,7 +250,7 @@ t.test(
     const [message] = statusOf(model).messages;
     t.match(
       message?.text,
-      "The whole picture is 20,000 chunks, 80 kB, and this dataset has no overviews: this is its",
+      "Only the centre is shown: the whole picture needs 20,000 chunks, 80 kB, and this dataset has no",
     );
     message?.actions[0]?.run(model);
     t.equal(model.view.value.box, undefined);

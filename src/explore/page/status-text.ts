@@ -173,10 +173,10 @@ function partMessage({ picture, wholeCost, variable }: ExploreModel): StatusMess
   const because = hasLevels ? "" : ", and this dataset has no overviews";
   const tooMuch = picture.tooMuch.value;
   if (tooMuch !== undefined)
-    return { kind: "note", text: `This picture is ${costOf(tooMuch)}${because}.`, actions };
+    return { kind: "note", text: `This picture needs ${costOf(tooMuch)}${because}.`, actions };
   const whole = wholeCost.value;
   if (whole !== undefined) {
-    const text = `The whole picture is ${costOf(whole)}${because}: this is its centre.`;
+    const text = `Only the centre is shown: the whole picture needs ${costOf(whole)}${because}.`;
     return { kind: "note", text, actions };
   }
   const part = picture.part.value;
@@ -190,7 +190,7 @@ function shownPart({ everyRow, everyColumn, isOfRows, isOfColumns, share }: Pict
   if (share < 1) return "Only the centre is shown";
   if (isOfRows && everyColumn === 1) return `Every ${ordinal(everyRow)} row is shown`;
   if (isOfColumns && everyRow === 1) return `Every ${ordinal(everyColumn)} column is shown`;
-  return `One chunk in ${count(everyRow * everyColumn)} is shown, in place of those around it`;
+  return `One chunk in ${count(everyRow * everyColumn)} is shown, enlarged over its neighbours`;
 }
 
 /** Writes the ordinal of a number above 1: `12th`. */

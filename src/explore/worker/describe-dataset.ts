@@ -153,7 +153,7 @@ function describeGrid(
     unreadable === undefined
       ? `its ${cells.toLocaleString("en")} cells are too many to be placed`
       : `${unreadable.path} cannot be read in a browser`;
-  return { curvilinear: undefined, unplaced: `Rows and columns are shown and no map: ${reason}.` };
+  return { curvilinear: undefined, unplaced: `Shown as rows and columns, not as a map: ${reason}.` };
 }
 
 /** Describes the arrays that a dataset names as coarser versions of one of its own. */
