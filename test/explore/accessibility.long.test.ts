@@ -58,7 +58,7 @@ const STATES: readonly PageState[] = [
   },
   {
     name: "an address that says what is not there",
-    hash: "v=packed&p=245,40&d.time=never",
+    hash: "v=nothing&p=245,40",
     shown: ".status .note",
   },
 ];

@@ -8,6 +8,11 @@ import type { AxisDescription, AxisValues, Position, VariableDescription } from 
 /** Whether an axis counts degrees. */
 type Directions = Pick<AxisDescription, "isLatitude" | "isLongitude">;
 
+/** Returns which degrees an axis counts; undefined if it counts none. */
+export function degreesKind({ isLatitude, isLongitude }: Directions): "latitude" | "longitude" | undefined {
+  return isLatitude ? "latitude" : isLongitude ? "longitude" : undefined;
+}
+
 /** Returns the edges of a cell, the lesser one first. */
 export function cellEdges(axis: Axis, index: number): readonly [low: number, high: number] {
   const [begin, end] = edgesOf(axis, index);
@@ -20,13 +25,8 @@ export function stepText(values: AxisValues, index: number, axis?: Directions): 
   if (text !== undefined) return shortDate(text);
   const number = values.numbers?.[index];
   if (number === undefined) return String(index);
-  if (axis !== undefined && (axis.isLatitude || axis.isLongitude)) {
-    return shortDegrees(
-      Number(number.toPrecision(DIGITS + 1)),
-      axis.isLatitude ? "latitude" : "longitude",
-      4,
-    );
-  }
+  const kind = axis && degreesKind(axis);
+  if (kind !== undefined) return shortDegrees(Number(number.toPrecision(DIGITS + 1)), kind, 4);
   const { factor, units } = axisUnitOf(values);
   return withUnits(String(Number((number / factor).toPrecision(DIGITS))), units);
 }
@@ -252,9 +252,8 @@ export function axisTicks(
   const [low, high] = from < to ? [from, to] : [to, from];
   const { texts, numbers, calendar } = values;
   if (texts === undefined) {
-    if (axis.isLatitude || axis.isLongitude) {
-      return degreeTicks(low, high, count, axis.isLatitude ? "latitude" : "longitude");
-    }
+    const kind = degreesKind(axis);
+    if (kind !== undefined) return degreeTicks(low, high, count, kind);
     if (numbers === undefined) return indexTicks(axis.length, low, high, count);
     const { factor } = axisUnitOf(values);
     const shown = numberTicks(low / factor, high / factor, count);
@@ -270,6 +269,11 @@ export function axisTicks(
     : labelled.map(({ value, label }) => ({ value: numbers[value]!, label }));
 }
 
+/** Returns the decimals by which numbers of a distance are told apart. */
+export function decimalsOf(distance: number): number {
+  return Math.max(0, Math.min(20, -Math.floor(Math.log10(distance) + 1e-9)));
+}
+
 /** Characters of a number, and decimals, beyond which it is written with a power of ten. */
 const MOST_CHARACTERS = 7;
 const MOST_DECIMALS = 4;
@@ -279,8 +283,6 @@ export function numberTicks(low: number, high: number, count: number): Tick[] {
   const values = ticks(low, high, Math.max(1, count)).map((value) => (value === 0 ? 0 : value));
   const step = (values[1] ?? high) - (values[0] ?? low);
   const greatest = Math.max(...values.map(Math.abs), step);
-  const decimalsOf = (distance: number): number =>
-    Math.max(0, Math.min(20, -Math.floor(Math.log10(distance) + 1e-9)));
   const decimals = decimalsOf(step);
   const plain = values.map((value) => format(`,.${decimals}f`)(value).replace("−", "-"));
   const power = Math.floor(Math.log10(greatest) + 1e-9);
@@ -356,7 +358,7 @@ export function degreeTicks(from: number, to: number, count: number, kind: "lati
       ? ticks(low, high, Math.max(1, count))
       : multiples(low, high, step);
   const distance = Math.abs((values[1] ?? high) - (values[0] ?? low));
-  const decimals = Math.max(0, -Math.floor(Math.log10(distance) + 1e-9));
+  const decimals = decimalsOf(distance);
   return values.map((value) => ({ value, label: degreesText(value, kind, decimals) }));
 }
 

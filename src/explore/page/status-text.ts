@@ -1,7 +1,15 @@
 import { withUnits } from "../../cf/unit-text.js";
 import { indexAt } from "../axis.js";
 import { type DatasetDescription, otherAxes, type PicturePart, type ReadingCost } from "../protocol.js";
-import { axisUnitOf, count, shortDegrees, stepText, stepTexts } from "./axis-ticks.js";
+import {
+  axisUnitOf,
+  count,
+  decimalsOf,
+  degreesKind,
+  shortDegrees,
+  stepText,
+  stepTexts,
+} from "./axis-ticks.js";
 import { visibleDegrees } from "./map/map-projection.js";
 import type { PlaneAxis } from "./map/plane-box.js";
 import type { ExploreModel } from "./model.js";
@@ -119,13 +127,8 @@ function visiblePart({ low, high, wraps }: PlaneAxis, one: number, other: number
 }
 
 function degreesOf(part: Part, kind: "latitude" | "longitude"): [string, string] {
-  const decimals = decimalsOf(part);
+  const decimals = decimalsOf((part[1] - part[0]) / 10);
   return [shortDegrees(part[0], kind, decimals), shortDegrees(part[1], kind, decimals)];
-}
-
-/** Returns the decimals that tell a tenth of a length below ten, or a unit of a longer one. */
-function decimalsOf([low, high]: Part): number {
-  return Math.max(0, Math.min(8, 1 - Math.floor(Math.log10(high - low))));
 }
 
 /** Describes the visible part of an axis: `x from 500 to 620 km`, `time from 2013-01-01 00:00 to 2013-02-01 00:00`, `rows 0 to 49`. */
@@ -145,14 +148,11 @@ function boundsText(
     if (inCells || own.texts === undefined) return `${cells} ${count(first)} to ${count(last)}`;
     return `${axis.dim} from ${stepText(own, first)} to ${stepText(own, last)}`;
   }
+  const kind = degreesKind(axis);
   const { factor, units } = axisUnitOf(own);
-  const shown: Part = [part[0] / factor, part[1] / factor];
-  const [low, high] = shown.map((value) => String(Number(value.toFixed(decimalsOf(shown))))) as [
-    string,
-    string,
-  ];
-  const kind = axis.isLatitude ? "latitude" : axis.isLongitude ? "longitude" : undefined;
-  const ends = kind === undefined ? [low, withUnits(high, units)] : degreesOf(part, kind);
+  const decimals = decimalsOf((part[1] - part[0]) / factor / 10);
+  const numbers = part.map((value) => String(Number((value / factor).toFixed(decimals))));
+  const ends = kind === undefined ? [numbers[0]!, withUnits(numbers[1]!, units)] : degreesOf(part, kind);
   return `${axis.dim} from ${ends.join(" to ")}`;
 }
 

@@ -2,7 +2,7 @@ import { effect, type ReadonlySignal, type Signal, signal, untracked } from "@pr
 import { withUnits } from "../../../cf/unit-text.js";
 import type { Axis } from "../../axis.js";
 import type { AxisDescription, AxisValues, ProbeAnswer, View } from "../../protocol.js";
-import { cellEdges, degreesText, stepText } from "../axis-ticks.js";
+import { cellEdges, decimalsOf, degreesKind, degreesText, stepText } from "../axis-ticks.js";
 import type { ResolvedView } from "../resolve-view.js";
 import type { WorkerClient } from "../worker-client.js";
 import type { PictureRequest, ShownFrame } from "./picture-loader.js";
@@ -128,8 +128,8 @@ function placeOf(
   if (numbers === undefined || texts !== undefined)
     return { text: `${axis.dim} ${stepText(values, index)}`, bounds: "" };
   const [low, high] = cellEdges(places, index);
-  const decimals = decimalsFor(high - low);
-  const kind = axis.isLatitude ? "latitude" : axis.isLongitude ? "longitude" : undefined;
+  const decimals = decimalsOf((high - low) / 10);
+  const kind = degreesKind(axis);
   const write = (number: number, digits: number): string =>
     kind === undefined ? `${Number(number.toFixed(digits))}` : degreesText(number, kind, digits);
   const text = write(numbers[index]!, decimals);
@@ -143,11 +143,6 @@ function placeOf(
 function degreesTexts({ latitude, longitude }: Degrees, { x, y }: Place, plane: MapPlane): string[] {
   const above = degreesOf(plane, { x, y: y + plane.y.cell });
   const cell = plane.isCurved || above === undefined ? 0.1 : Math.abs(above.latitude - latitude);
-  const decimals = Math.max(2, Math.min(5, decimalsFor(cell)));
+  const decimals = Math.max(2, Math.min(5, decimalsOf(cell / 10)));
   return [degreesText(latitude, "latitude", decimals), degreesText(longitude, "longitude", decimals)];
-}
-
-/** Returns how many decimals tell the cells of an axis apart. */
-function decimalsFor(cell: number): number {
-  return Math.max(0, Math.min(8, 1 - Math.floor(Math.log10(cell) + 1e-9)));
 }
