@@ -1,4 +1,4 @@
-import { type ErrorCode, messageOf, ZpublishError } from "../errors.js";
+import { type ErrorCode, isDamage, messageOf, ZpublishError } from "../errors.js";
 import type { AccessRules } from "./access/access-rules.js";
 import { type Exchange, withVary, writeHead } from "./exchange.js";
 import { ALLOWED_METHODS, type HeaderLines } from "./headers.js";
@@ -66,6 +66,12 @@ export function publicDetail(error: ZpublishError | undefined): string {
   return answer.detail ?? shown(error?.message ?? "");
 }
 
+/** Returns why a dataset cannot be opened, in words about its content; undefined if they might say more about the machine. */
+export function publicReason(error: ZpublishError): string | undefined {
+  const { reason } = error.details;
+  return typeof reason === "string" && isDamage(error) ? shown(reason) : undefined;
+}
+
 /** As pydantic writes it, which is what users of Xpublish know. */
 function parameterDetail({ code, message, details }: ZpublishError): object {
   const place = code === "invalid-path" ? "path" : "query";
@@ -83,7 +89,7 @@ function shown(message: string): string {
  * @param closeConnection Whether the connection ends with the answer.
  */
 export function sendError(exchange: Exchange, thrown: unknown, closeConnection = false): void {
-  const { log, access, metrics } = exchange.context;
+  const { log, access, metrics, errorPage } = exchange.context;
   const error =
     thrown instanceof ZpublishError
       ? thrown
@@ -108,25 +114,73 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
     exchange.drop();
     return;
   }
-  if (answer.status.startsWith("5")) {
-    exchange.isNamed = true;
-    if (access.accessLogShare > 0) exchange.noteForLog();
-  }
+  const page = pageOf(exchange, error, answer);
+  if (answer.status.startsWith("5") || page !== undefined) exchange.isNamed = true;
+  if (answer.status.startsWith("5") && access.accessLogShare > 0) exchange.noteForLog();
   const detail =
     code === "invalid-path" || code === "invalid-query" ? [parameterDetail(error)] : publicDetail(error);
-  const body = Buffer.from(JSON.stringify(hasId ? { detail, id: exchange.id } : { detail }), "utf8");
+  const text = page?.html ?? JSON.stringify(hasId ? { detail, id: exchange.id } : { detail });
+  const body = Buffer.from(text, "utf8");
+  const varying = withVary(
+    linesOf(error, answer, access),
+    errorPage === undefined ? "" : "Accept",
+    access.vary,
+  );
+  const lines: HeaderLines = [
+    ["Content-Type", page === undefined ? "application/json" : "text/html; charset=utf-8"],
+    ...varying,
+    ...(page?.headers ?? []),
+  ];
   exchange.cork(() => {
-    writeHead(exchange, answer.status, withVary(linesOf(error, answer, access), access.vary));
+    writeHead(exchange, answer.status, lines);
     if (exchange.method === "HEAD") exchange.endBodiless(body.byteLength);
     else if (closeConnection) exchange.endAndClose(body);
     else exchange.endWith(body);
   });
 }
 
+/** Renders the page about an error; undefined if the client gets JSON. */
+function pageOf(exchange: Exchange, error: ZpublishError, { status }: ErrorAnswer) {
+  const { errorPage } = exchange.context;
+  if (errorPage === undefined || !exchange.isReadable || !prefersPage(exchange.header("accept")))
+    return undefined;
+  return errorPage({
+    ...{ status, code: error.code, detail: publicDetail(error), reason: publicReason(error) },
+    requestId: exchange.id,
+    datasetId: exchange.params.dataset_id,
+    root: linkToRoot(exchange),
+    query: exchange.query,
+  });
+}
+
+/**
+ * Tells whether `Accept` asks for a page, as browsers do when someone opens an address: it names `text/html`, and does not prefer JSON.
+ * Programs send a range such as any type, which is no preference.
+ */
+export function prefersPage(accept: string | undefined): boolean {
+  if (accept === undefined || !/text\/html/i.test(accept)) return false;
+  const weights = new Map<string, number>();
+  for (const range of accept.toLowerCase().split(",")) {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim());
+    const weight = parameters.find((parameter) => /^q\s*=/.test(parameter))?.split("=")[1];
+    weights.set(type, weight === undefined ? 1 : Number(weight) || 0);
+  }
+  const page = weights.get("text/html") ?? 0;
+  const json = weights.get("application/json");
+  return page > 0 && (json === undefined || page > json);
+}
+
+/** Returns a relative link from the requested path to the root of the service, which a proxy may have under a prefix of its own. */
+function linkToRoot({ head, context: { rootPath } }: Exchange): string {
+  const isInside = head.path.startsWith(`${rootPath}/`);
+  const path = isInside ? head.path.slice(rootPath.length) : head.path;
+  const up = "../".repeat(path.split("/").length - 2);
+  return isInside ? up || "./" : `${up || "./"}${rootPath.slice(1)}/`;
+}
+
 function linesOf(error: ZpublishError, answer: ErrorAnswer, access: AccessRules): HeaderLines {
   const { retryAfterSeconds, retrySpreadSeconds = 0 } = answer;
   const lines: [name: string, value: string][] = [
-    ["Content-Type", "application/json"],
     // Caches must revalidate: an absent chunk may be written, a failure may pass, and a 404 without this header may be stored
     // by heuristics.
     ["Cache-Control", access.cacheControlOf("no-cache")],

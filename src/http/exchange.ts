@@ -144,6 +144,11 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
     return this.head.header(name);
   }
 
+  /** Whether query and headers can be read: they cannot if the answer comes later and nothing was copied for it. */
+  get isReadable(): boolean {
+    return this.head.isReadable;
+  }
+
   /**
    * Lets go of uWebSockets.js's request, which its callback takes back. Only answers that come later get an abort handler:
    * it would cost more than an answer that is sent at once.
@@ -298,6 +303,10 @@ class RequestHead {
   /** Whether uWebSockets.js's callback has not returned yet. */
   get isAttached(): boolean {
     return this.#request !== null;
+  }
+
+  get isReadable(): boolean {
+    return this.#request !== null || this.#copy !== null;
   }
 
   /** Without the question mark; empty if there is none. @throws Error once the request is answered */

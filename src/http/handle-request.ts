@@ -9,7 +9,7 @@ import { Exchange, type ExchangeContext, withVary, writeHead } from "./exchange.
 import { ALLOWED_METHODS, createCors, type HeaderLines, isHeaderValue } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import type { RouteCounts } from "./load-limits.js";
-import type { DocumentReply, Reply } from "./reply.js";
+import type { DocumentReply, RenderErrorPage, Reply } from "./reply.js";
 import { negotiateDocument, requestedRange, sendBodyReply, sendRepresentation } from "./representation.js";
 import { createRouter, type Route, type RouteMatch, type Router } from "./router.js";
 
@@ -312,6 +312,8 @@ export interface HttpApp extends AccessOptions {
   readonly corsOrigin?: string;
   /** `Cache-Control` of replies without one. Default: `public, max-age=0, must-revalidate`. */
   readonly cacheControl?: string;
+  /** Renders errors for browsers. Default: they get JSON. */
+  readonly errorPage?: RenderErrorPage | undefined;
 }
 
 /** Recent paths whose route is remembered: some hundred bytes each. */
@@ -320,7 +322,7 @@ const MAX_REMEMBERED_PATHS = 4_096;
 /** Checks an app and makes it ready to answer. @throws ZpublishError `invalid-config` if routes conflict, or one of them or an option is invalid. */
 export function prepareApp(
   app: HttpApp,
-): Pick<RunningApp, "routing"> & Pick<ExchangeContext, "cors" | "cacheControl" | "access"> {
+): Pick<RunningApp, "routing"> & Pick<ExchangeContext, "cors" | "cacheControl" | "access" | "errorPage"> {
   const { rootPath = "", cacheControl = ASK_EACH_TIME } = app;
   if (rootPath !== "" && !/^(?:\/[A-Za-z0-9\-._~]+)+$/.test(rootPath)) {
     throw new ZpublishError(
@@ -359,5 +361,6 @@ export function prepareApp(
     cors,
     cacheControl,
     access: createAccessRules(app, cors.variesByOrigin),
+    errorPage: app.errorPage,
   };
 }

@@ -1,3 +1,4 @@
+import type { ErrorCode } from "../errors.js";
 import type { AccessRules } from "./access/access-rules.js";
 import type { Cors, HeaderLines } from "./headers.js";
 
@@ -133,12 +134,36 @@ export interface RedirectReply {
   readonly to: "with-slash";
 }
 
+/** An error as its page shows it. It names nothing of the machine. */
+export interface ErrorFacts {
+  /** `404 Not Found`. */
+  readonly status: string;
+  readonly code: ErrorCode;
+  /** What programs get as `detail`. */
+  readonly detail: string;
+  /** Why a dataset cannot be opened; undefined if nothing more may be said. */
+  readonly reason: string | undefined;
+  /** Id of the request, by which the log says more. */
+  readonly requestId: string;
+  /** Id of the dataset that the request is about; undefined if it is about none. */
+  readonly datasetId: string | undefined;
+  /** Relative link from the page to the root of the service. */
+  readonly root: string;
+  /** Without the question mark. */
+  readonly query: string;
+}
+
+/** Renders the page about an error. */
+export type RenderErrorPage = (error: ErrorFacts) => { readonly html: string; readonly headers: HeaderLines };
+
 /** What the header lines of all answers of one app depend on. */
 export interface HeaderContext {
   readonly cors: Cors;
   /** `Cache-Control` of replies without one. */
   readonly cacheControl: string;
   readonly access: AccessRules;
+  /** Renders errors for browsers; undefined if they get JSON as all others. */
+  readonly errorPage: RenderErrorPage | undefined;
   /** The server's, which changes when it drains: then connections end with their current answer. */
   readonly state: { readonly isDraining: boolean };
 }

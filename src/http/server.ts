@@ -85,6 +85,8 @@ export interface HttpServerOptions extends ListenersOptions {
   readonly admin?: { readonly host: string; readonly port: number } | null;
   /** Endpoints for operators, answered while the server starts, too. Default: none. */
   readonly endpoints?: readonly AdminEndpoint[];
+  /** Renders errors for browsers before the first app. Default: they get JSON. */
+  readonly errorPage?: HttpApp["errorPage"];
 }
 
 /** Where a server listens. */
@@ -142,7 +144,8 @@ const DEFAULT_GRACE_MS = 5_000;
 const FLUSH_MS = 50;
 
 /** What all apps of a server share, and what their requests are answered with. */
-interface SharedParts extends Omit<ExchangeContext, "cors" | "cacheControl" | "access" | "rootPath"> {
+interface SharedParts
+  extends Omit<ExchangeContext, "cors" | "cacheControl" | "access" | "errorPage" | "rootPath"> {
   readonly limits: RequestLimits;
   /** Endpoints for operators that are answered beside the routes. */
   readonly endpoints: readonly AdminEndpoint[];
@@ -175,7 +178,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     maxHeaderBytes: options.maxHeaderBytes ?? DEFAULT_MAX_HEADER_BYTES,
   };
   /** The app that answers requests of now. */
-  const current = { app: runApp({ routes: [] }, false, shared) };
+  const current = { app: runApp({ routes: [], errorPage: options.errorPage }, false, shared) };
   let hasListened = false;
   let closing: Promise<number> | undefined;
 
@@ -251,7 +254,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
  */
 function runApp(app: HttpApp, isPublished: boolean, shared: SharedParts): RunningApp {
   const { limits, endpoints, ...common } = shared;
-  const { routing, cors, cacheControl, access } = prepareApp(app);
+  const { routing, ...answering } = prepareApp(app);
   const { rootPath } = routing;
   return {
     routing,
@@ -260,7 +263,7 @@ function runApp(app: HttpApp, isPublished: boolean, shared: SharedParts): Runnin
       admin: adminEndpointsBeside(endpoints, app.routes, rootPath),
       limits,
     },
-    context: { ...common, cors, cacheControl, access, rootPath },
+    context: { ...common, ...answering, rootPath },
   };
 }
 

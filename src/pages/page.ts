@@ -1,3 +1,6 @@
+import { createHash } from "node:crypto";
+import type { HeaderLines } from "../http/headers.js";
+
 /** Text that is HTML already. Only {@link markup} and {@link trustedMarkup} make it. */
 export class Markup {
   readonly html: string;
@@ -96,6 +99,13 @@ h1 .path{color:var(--muted);font-weight:500}
 .lead{margin:.25rem 0 0;font-size:1.05rem;color:var(--muted)}
 .facts{margin:.5rem 0 0;color:var(--muted)}
 .facts b{color:var(--text);font-weight:600}
+.top{display:flex;flex-wrap:wrap;gap:1rem 2rem}
+.about{flex:1 1 24rem;min-width:0}
+.large{flex:0 1 22rem;margin:0}
+.large img{display:block;width:100%;height:auto;max-height:14rem;object-fit:contain;object-position:0 0}
+.large figcaption{margin-top:.3rem}
+.extent{margin-top:.7rem}
+.about>p{margin:.8rem 0 0}
 .chips{gap:.4rem;margin:.9rem 0 0}
 .chips li{border:1px solid var(--line);border-radius:1rem;padding:.1rem .7rem;background:var(--panel);font-family:var(--mono);font-size:.85rem}
 .chips b{color:var(--dim)}
@@ -109,7 +119,7 @@ details>summary::-webkit-details-marker{display:none}
 .rows{list-style:none;margin:.5rem 0 0;padding:0;border:1px solid var(--line);border-radius:.5rem;overflow:hidden}
 .many>li{content-visibility:auto;contain-intrinsic-size:auto 2.3rem}
 .rows>li+li{border-top:1px solid var(--line)}
-.row{display:grid;grid-template-columns:minmax(8rem,14rem) minmax(8rem,12rem) minmax(5rem,8rem) 1fr 5.5rem;gap:0 .9rem;padding:.4rem .8rem;align-items:baseline}
+.row{display:grid;grid-template-columns:minmax(8rem,13rem) minmax(7rem,11rem) minmax(6rem,10rem) 1fr 5.5rem;gap:0 .9rem;padding:.4rem .8rem;align-items:baseline}
 summary.row:hover{background:var(--panel)}
 details[open]>summary.row{background:var(--panel)}
 .name{font-family:var(--mono);font-size:.9rem;position:relative;padding-left:.95em}
@@ -146,9 +156,16 @@ svg .side{fill:var(--side);stroke:var(--grid)}
 svg .line{stroke:var(--grid);opacity:.55;fill:none}
 svg text{fill:var(--text);font:11px var(--mono)}
 pre{margin:.4rem 0 0;padding:.6rem .8rem;background:var(--panel);border:1px solid var(--line);border-radius:.4rem;white-space:pre-wrap;overflow-wrap:anywhere}
-.copy{user-select:all;-webkit-user-select:all}
+.snippet{position:relative}
+.snippet button,.snippet [role=status]{position:absolute;right:.35rem;font-size:.75rem;line-height:1.4}
+.snippet button{top:.35rem;font-family:inherit;padding:.05rem .5rem;color:var(--text);background:var(--bg);border:1px solid var(--line);border-radius:.3rem;cursor:pointer}
+.snippet button:hover{border-color:var(--accent)}
+.snippet [role=status]:not(:empty){top:2rem;padding:.05rem .5rem;background:var(--bg);border-radius:.3rem}
+.snippet:has(button) .copy{padding-right:4.2rem}
 .links{gap:.2rem 1rem;margin:.4rem 0 0;font-size:.9rem}
-.clients{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 1.2rem}
+.clients{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28rem),1fr));gap:0 1.2rem}
+.sub .muted{font-weight:400;text-transform:none;letter-spacing:0}
+.addresses{margin-top:1rem}
 .client{margin-top:.8rem}
 .explore{display:inline-block;padding:0 .8rem;border:1px solid var(--accent);border-radius:1rem;font-size:.9rem;font-weight:600;text-decoration:none}
 .explore:hover{background:var(--panel)}
@@ -201,6 +218,58 @@ h1{font-size:1.35rem}
     .replaceAll("\n", ""),
 );
 
+/**
+ * Headers of pages. The policy permits the one style sheet and files of this service, and no other code: what a dataset says stays text
+ * even if it were not escaped.
+ */
+export const PAGE_HEADERS: HeaderLines = Object.freeze([
+  [
+    "Content-Security-Policy",
+    [
+      "default-src 'none'",
+      "script-src 'self'",
+      `style-src 'sha256-${createHash("sha256").update(PAGE_STYLE.html).digest("base64")}'`,
+      "img-src 'self' data:",
+      "base-uri 'none'",
+      "form-action 'self'",
+    ].join("; "),
+  ],
+] as const);
+
+/** Script of pages with code: gives each piece a button that copies it. Without it, the code is simply there. */
+const COPY_SCRIPT = `for (const code of document.querySelectorAll("pre.copy")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", "Copy: " + code.getAttribute("aria-label"));
+  const said = document.createElement("span");
+  said.setAttribute("role", "status");
+  button.addEventListener("click", async () => {
+    getSelection().selectAllChildren(code);
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+    } catch {
+      // Without https, browsers let pages copy what is selected.
+      document.execCommand("copy");
+    }
+    said.textContent = "Copied";
+    setTimeout(() => { said.textContent = ""; }, 2000);
+  });
+  code.after(said, button);
+}
+`;
+
+/** The one file that pages have besides pictures. Its name has a hash of its content, so that browsers may keep it. */
+export const PAGE_SCRIPT = {
+  name: `copy-${createHash("sha256").update(COPY_SCRIPT).digest("hex").slice(0, 12)}.js`,
+  content: COPY_SCRIPT,
+};
+
+/** Renders code that can be copied. @param label What it is, for a screen reader. */
+export function renderCode(label: string, code: Markup | string): Markup {
+  return markup`<div class="snippet"><pre class="copy" tabindex="0" role="group" aria-label="${label}">${code}</pre></div>`;
+}
+
 /** Content of an HTML page. */
 export interface Page {
   readonly title: string;
@@ -212,6 +281,8 @@ export interface Page {
   readonly description: string;
   /** Absolute URL of a picture that stands for the page; undefined if there is none. */
   readonly image?: Markup | undefined;
+  /** Link to {@link PAGE_SCRIPT}. Default: the page has no code to copy. */
+  readonly script?: Markup;
 }
 
 /** A link in the header. */
@@ -221,8 +292,8 @@ export interface Crumb {
   readonly link?: Markup | string;
 }
 
-/** Renders a complete HTML document, without scripts and, but for pictures, without files to fetch. */
-export function renderPage({ title, breadcrumb, links, main, description, image }: Page): string {
+/** Renders a complete HTML document, which is whole without its script. */
+export function renderPage({ title, breadcrumb, links, main, description, image, script }: Page): string {
   return markup`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -233,13 +304,17 @@ export function renderPage({ title, breadcrumb, links, main, description, image 
 ${renderSummary({ title, description, image })}
 <link rel="icon" href="data:,">
 <style>${PAGE_STYLE}</style>
-</head>
+${
+  script !== undefined &&
+  markup`<script defer src="${script}"></script>
+`
+}</head>
 <body>
 <header><div class="wrap"><nav aria-label="Breadcrumb"><ol>${breadcrumb.map(renderCrumb)}</ol></nav><nav aria-label="Service"><ul class="links bar">${links.map(renderCrumb)}</ul></nav></div></header>
 <main class="wrap">
 ${main}
 </main>
-<footer><div class="wrap">Served by zpublish. Values are shown as stored; times are decoded in first values only.</div></footer>
+<footer><div class="wrap">Served by zpublish.</div></footer>
 </body>
 </html>
 `.html;

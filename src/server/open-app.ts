@@ -27,6 +27,7 @@ import type { Log } from "../observe/log.js";
 import { packageVersions } from "../observe/versions.js";
 import { type OpenSourceOptions, openSource } from "../open/open-source.js";
 import { coreRoutes } from "../openapi/core-routes.js";
+import { createErrorPage } from "../pages/error-page.js";
 import type { PreviewService } from "../pages/preview-service.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/documents.js";
 import { isGivenPlugin, loadPlugins } from "../plugins/load-plugins.js";
@@ -324,7 +325,10 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
     const memo = memoOf(config, plugins.plugins, former);
     const { access, observe } = config;
     const http: HttpApp = {
-      routes: await routesOf(config, parts, { datasets, catalog, plugins: plugins.plugins, memo }),
+      routes: await routesOf(config, parts, {
+        ...{ datasets, catalog, plugins: plugins.plugins, memo },
+        needsToken: tokens !== undefined,
+      }),
       datasets,
       rootPath: config.rootPath,
       corsOrigin: config.corsOrigin,
@@ -333,6 +337,11 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
       trustedProxies: access.trustedProxies,
       requestIdHeader: observe.requestIdHeader,
       accessLogShare: observe.accessLogShare,
+      errorPage: createErrorPage(
+        config.title,
+        datasetPathOf(config),
+        (id) => datasets.opened(id) !== undefined,
+      ),
     };
     // Finds errors before the app replaces another.
     prepareApp(http);
@@ -378,6 +387,7 @@ async function routesOf(
     readonly catalog: Catalog;
     readonly plugins: readonly Plugin[];
     readonly memo: SnapshotMemo;
+    readonly needsToken: boolean;
   },
 ): Promise<readonly Route[]> {
   const routes: Route[] = [];

@@ -4,6 +4,7 @@ import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk
 import { createWorkerFeed } from "../chunk/worker-feed.js";
 import { compileKernel } from "../codec/kernel/wasm-memory.js";
 import type { LimitsConfig } from "../config/config.js";
+import { datasetPathOf } from "../dataset/dataset.js";
 import { createHttpServer, type RequestLimits } from "../http/server.js";
 import type { Log } from "../observe/log.js";
 import {
@@ -13,6 +14,7 @@ import {
   renderMetrics,
 } from "../observe/metrics.js";
 import { packageVersion } from "../observe/versions.js";
+import { createErrorPage } from "../pages/error-page.js";
 import { createPreviewService, type PreviewService } from "../pages/preview-service.js";
 import { defaultMemoryBudget } from "../pool/chunk-task.js";
 import {
@@ -126,6 +128,8 @@ export function createRuntime(
         : undefined,
     }),
     sharesPort: supervisor !== undefined,
+    // Before the first app, no dataset has a page.
+    errorPage: createErrorPage(config.title, datasetPathOf(config), () => false),
     log,
   });
 

@@ -1,4 +1,4 @@
-import { ZpublishError } from "../errors.js";
+import { isDamage, ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
 import { nodeName } from "../model/data-tree.js";
 import type { StoredArray } from "./stored-array.js";
@@ -33,14 +33,23 @@ export interface Source {
   close(): Promise<void>;
 }
 
-/** Runs `work`, and adds the location to the message of its error. */
+/** A path or URL in a message. */
+const PLACE = /(?:^|[\s'"(,:])(?:\/|[a-z][a-z\d+.-]*:\/\/)/i;
+
+/**
+ * Runs `work`, and adds the location to the message of its error. If that message is about the content of the location and names no
+ * place, it is kept as the detail `reason`, which clients may see.
+ */
 export async function withinLocation<T>(location: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof ZpublishError)) throw error;
     throw new ZpublishError(error.code, `${location}: ${error.message}`, {
-      details: error.details,
+      details: {
+        ...(isDamage(error) && !PLACE.test(error.message) && { reason: error.message }),
+        ...error.details,
+      },
       cause: error,
     });
   }
