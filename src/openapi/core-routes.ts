@@ -8,6 +8,7 @@ import type { Document, DocumentReply } from "../http/reply.js";
 import type { Route } from "../http/router.js";
 import { packageVersion } from "../observe/versions.js";
 import { renderDocsPage } from "../pages/docs-page.js";
+import { PAGE_SCRIPT } from "../pages/page.js";
 import type { PluginContext } from "../plugins/plugin.js";
 import { homeRoute } from "./home-route.js";
 import { openApiDocument } from "./openapi-document.js";
@@ -64,9 +65,13 @@ const HTML_TYPE = "text/html; charset=utf-8";
 
 /**
  * Creates the routes that no plugin adds: the home page, the OpenAPI document, and the page to try it.
- * @param own `catalog`: descriptions of datasets for the home page. Default: those of open datasets.
+ * @param own `catalog`: descriptions of datasets for the home page; default: those of open datasets. `needsToken`: whether requests need
+ * a token; default: they do not.
  */
-export function coreRoutes(context: PluginContext, own: { readonly catalog?: Catalog } = {}): Route[] {
+export function coreRoutes(
+  context: PluginContext,
+  own: { readonly catalog?: Catalog; readonly needsToken?: boolean } = {},
+): Route[] {
   const { title, datasetPath } = context;
   const assets = createDocsAssets(context.createDocument);
   // Made at the first request, when the route table is complete.
@@ -74,18 +79,26 @@ export function coreRoutes(context: PluginContext, own: { readonly catalog?: Cat
   let docs: Document | undefined;
   return [
     homeRoute(context, own.catalog),
+    pageAssetRoute(context.createDocument),
     {
       path: "/openapi.json",
       priority: "page",
       operation: {
-        summary: "This API as OpenAPI 3.1",
+        summary: "Description of this API (OpenAPI 3.1)",
         contentType: "application/json",
         schema: { type: "object" },
         ranged: true,
       },
       handler() {
         openApi ??= context.createDocument(
-          JSON.stringify(openApiDocument(context.routes(), { title, version: packageVersion, datasetPath })),
+          JSON.stringify(
+            openApiDocument(context.routes(), {
+              title,
+              version: packageVersion,
+              datasetPath,
+              needsToken: own.needsToken ?? false,
+            }),
+          ),
           "application/json",
         );
         return reply(openApi);
@@ -94,7 +107,7 @@ export function coreRoutes(context: PluginContext, own: { readonly catalog?: Cat
     {
       path: "/docs",
       priority: "page",
-      operation: { summary: "This API to read and try", contentType: HTML_TYPE },
+      operation: { summary: "Page that describes this API, to try it out", contentType: HTML_TYPE },
       handler() {
         docs ??= context.createDocument(
           renderDocsPage(context.title, context.routes(), assets.version),
@@ -107,7 +120,7 @@ export function coreRoutes(context: PluginContext, own: { readonly catalog?: Cat
       path: "/docs/{asset}",
       priority: "page",
       operation: {
-        summary: "A file that the page to try the API needs",
+        summary: "File of the page `/docs`",
         contentType: "application/octet-stream",
         parameters: { asset: "Name of the file" },
       },
@@ -122,6 +135,25 @@ export function coreRoutes(context: PluginContext, own: { readonly catalog?: Cat
       },
     },
   ];
+}
+
+/** Creates the route of the file that pages need. */
+function pageAssetRoute(createDocument: PluginContext["createDocument"]): Route {
+  const { name, content } = PAGE_SCRIPT;
+  const document = createDocument(content, "text/javascript; charset=utf-8");
+  return {
+    path: "/assets/pages/{file}",
+    priority: "page",
+    operation: {
+      summary: "File of the pages",
+      contentType: "text/javascript",
+      parameters: { file: "Name of the file, with a hash of its content" },
+    },
+    handler({ params }) {
+      if (params.file !== name) throw new ZpublishError("not-found", `File '${params.file}' not found`);
+      return { kind: "document", document, cacheControl: "public, max-age=31536000, immutable" };
+    },
+  };
 }
 
 function reply(document: Document): DocumentReply {

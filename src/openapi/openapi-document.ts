@@ -6,6 +6,8 @@ interface ServiceInfo {
   readonly title: string;
   readonly version: string;
   readonly datasetPath: DatasetPath;
+  /** Whether requests need a token. Default: not, so that the document says nothing about tokens, and shows no locks. */
+  readonly needsToken?: boolean;
 }
 
 type JsonSchemaObject = Readonly<Record<string, unknown>>;
@@ -17,6 +19,7 @@ type JsonSchemaObject = Readonly<Record<string, unknown>>;
  * parameters that span several segments, so only their description says it.
  */
 export function openApiDocument(routes: readonly Route[], info: ServiceInfo): JsonSchemaObject {
+  const { needsToken = false } = info;
   const all = routes.map(pathOf);
   const redirecting = redirectingPaths(routes);
   const operationIds = new Set<string>();
@@ -28,7 +31,8 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
     if (Object.hasOwn(paths, path)) continue;
     const tag = tagOf(pathOf(route), all);
     tags.add(tag);
-    paths[path] = pathItem(route, path, tag, redirecting.has(route.path), operationIds);
+    const item = { path, tag, redirects: redirecting.has(route.path), needsToken };
+    paths[path] = pathItem(route, item, operationIds);
   }
   return {
     openapi: "3.1.0",
@@ -39,28 +43,32 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: ".", description: "The origin of this document" }],
-    // The document is the same whether the server asks for a token or not.
-    security: [{}, { bearer: [] }, { query: [] }],
+    ...(needsToken && { security: [{ bearer: [] }, { query: [] }] }),
     tags: [...tags].map((name) => ({ name })),
     paths,
-    components: COMPONENTS,
+    components: needsToken ? { ...COMPONENTS, securitySchemes: SECURITY_SCHEMES } : COMPONENTS,
   };
 }
 
 const DESCRIPTION =
   "Read-only access to n-dimensional datasets, as metadata and as Zarr v2 stores chunk by chunk. " +
-  "Every path answers GET, HEAD (as GET, without a body) and OPTIONS (CORS preflight), any other method 405.";
+  "Every path answers GET, HEAD (as GET, without a body) and OPTIONS (CORS preflight). Any other method is answered 405.";
 
 /** A parameter: `{name}` or `{name:path}`. */
 const PARAMETER = /\{([^}:]+)(:path)?\}/g;
 
-function pathItem(
-  route: Route,
-  path: string,
-  tag: string,
-  redirects: boolean,
-  operationIds: Set<string>,
-): JsonSchemaObject {
+/** What the document says of a route besides its operation. */
+interface PathFacts {
+  /** In OpenAPI's notation. */
+  readonly path: string;
+  /** Heading. */
+  readonly tag: string;
+  readonly redirects: boolean;
+  readonly needsToken: boolean;
+}
+
+function pathItem(route: Route, facts: PathFacts, operationIds: Set<string>): JsonSchemaObject {
+  const { path, tag, redirects } = facts;
   const { summary, description, parameters: descriptions = {} } = route.operation;
   const parameters = Array.from(route.path.matchAll(PARAMETER), ([, name, spans]) =>
     pathParameter(name as string, spans !== undefined, descriptions[name as string]),
@@ -81,7 +89,7 @@ function pathItem(
       ...(description !== undefined && { description }),
       operationId: `get_${uniqueId(path, operationIds)}`,
       ...(options.length > 0 && { parameters: options }),
-      responses: responses(route, parameters, redirects),
+      responses: responses(route, parameters, facts),
     },
   };
 }
@@ -107,7 +115,11 @@ function conditionParameters(ranged: boolean): JsonSchemaObject[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-function responses(route: Route, parameters: readonly unknown[], redirects: boolean): JsonSchemaObject {
+function responses(
+  route: Route,
+  parameters: readonly unknown[],
+  { redirects, needsToken }: PathFacts,
+): JsonSchemaObject {
   const { contentType, schema, ranged } = route.operation;
   const mediaType = contentType.split(";", 1)[0] as string;
   const content = { [mediaType]: { schema: schema ?? defaultSchema(mediaType) } };
@@ -123,7 +135,7 @@ function responses(route: Route, parameters: readonly unknown[], redirects: bool
     if (route.priority === "chunk") answers.push(["302", reference("Found")]);
     answers.push(["304", reference("NotModified")]);
   }
-  answers.push(["401", reference("Unauthorized")]);
+  if (needsToken) answers.push(["401", reference("Unauthorized")]);
   if (parameters.length > 0 || route.given !== undefined) answers.push(["404", reference("NotFound")]);
   answers.push(["405", reference("MethodNotAllowed")]);
   if (!redirects) {
@@ -221,37 +233,23 @@ const COMPONENTS = {
     IfNoneMatch: headerParameter("If-None-Match", "Answers 304 if one of these ETags is current"),
     IfMatch: headerParameter("If-Match", "Answers 412 if none of these ETags is current"),
     Range: headerParameter("Range", "One range of bytes: `bytes=0-99`, `bytes=100-`, `bytes=-100`"),
-    IfRange: headerParameter("If-Range", "An ETag: if it is not current, the whole is answered"),
-  },
-  securitySchemes: {
-    bearer: { type: "http", scheme: "bearer", description: "A token, if the server asks for one" },
-    query: {
-      type: "apiKey",
-      in: "query",
-      name: "token",
-      description: "The same, for clients that cannot send headers",
-    },
+    IfRange: headerParameter("If-Range", "An ETag: unless it is current, the whole body is answered"),
   },
   responses: {
     MovedPermanently: {
-      description: "To the same path with a slash at the end",
+      description: "Redirect to the same path with a slash at the end",
       headers: headers("Location"),
     },
     Found: {
       description:
-        "To the chunk in its own store, if the operator has clients fetch it there. Not for a range, nor with `Prefer: respond-direct`",
+        "Redirect to the chunk in its own store, if the operator has configured that; never for ranges or with `Prefer: respond-direct`",
       headers: headers("Location", "Cache-Control"),
     },
     NotModified: {
       description: "The client's representation is current",
       headers: headers("ETag", "Cache-Control"),
     },
-    ...errorResponse(
-      "Unauthorized",
-      "The server asks for a token, and received no valid one",
-      "Detail",
-      "WWW-Authenticate",
-    ),
+    ...errorResponse("Unauthorized", "The request has no valid token", "Detail", "WWW-Authenticate"),
     ...errorResponse("NotFound", "No such dataset, group, variable or chunk", "Detail"),
     ...errorResponse(
       "MethodNotAllowed",
@@ -261,18 +259,25 @@ const COMPONENTS = {
     ),
     ...errorResponse("PreconditionFailed", "If-Match names no current ETag", "Detail"),
     ...errorResponse("RangeNotSatisfiable", "The range begins after the end", "Detail", "Content-Range"),
-    ...errorResponse(
-      "InvalidPath",
-      "A parameter of the path is no valid string, or one of the query not as expected",
-      "ValidationDetail",
-    ),
+    ...errorResponse("InvalidPath", "A parameter of the path or the query is not valid", "ValidationDetail"),
     ...errorResponse("InternalError", "The source is unreadable or corrupt, or a codec failed", "Detail"),
     ...errorResponse(
       "Unavailable",
-      "Starting, shutting down or at a hard limit; no worker, no answer in time, or a source that kept changing",
+      "The server is starting, shutting down or overloaded, the answer took too long, or the source kept changing",
       "Detail",
       "Retry-After",
     ),
+  },
+};
+
+/** How clients send their token. */
+const SECURITY_SCHEMES = {
+  bearer: { type: "http", scheme: "bearer", description: "The token in the header `Authorization`" },
+  query: {
+    type: "apiKey",
+    in: "query",
+    name: "token",
+    description: "The token in the query, for clients that cannot send headers",
   },
 };
 
@@ -305,7 +310,7 @@ function tagOf(path: string, all: readonly string[]): string {
   if (name !== undefined && below.length > 1) return name;
   const [, first = "", second] = path.split("/");
   if (first === "datasets") return first;
-  return second === undefined || first === "docs" ? "service" : first;
+  return second === undefined || first === "docs" || first === "assets" ? "service" : first;
 }
 
 /** Returns the path of a route as on a server of several datasets, so that the headings are the same. */

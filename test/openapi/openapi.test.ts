@@ -52,13 +52,13 @@ function route(path: string, contentType: string, ranged = false): Route {
   return { path, priority, operation, handler: () => ({ kind: "redirect", to: "with-slash" }) };
 }
 
-async function document(): Promise<OpenApi> {
+async function document(needsToken = false): Promise<OpenApi> {
   const context = fakeContext({});
   const routes = [...coreRoutes(context), ...ZARR_ROUTES];
   for (const plugin of [datasetInfo, moduleVersion, pluginInfo, thumbnail])
     routes.push(...(await plugin.routes(context)));
   // As clients get it: JSON has no undefined.
-  const info = { title: "Test", version: "1.2.3", datasetPath: context.datasetPath };
+  const info = { title: "Test", version: "1.2.3", datasetPath: context.datasetPath, needsToken };
   return JSON.parse(JSON.stringify(openApiDocument(routes, info))) as OpenApi;
 }
 
@@ -133,7 +133,7 @@ t.test("operation ids are unique, tags declared, references resolve", async (t) 
 });
 
 t.test("answers are those that apply", async (t) => {
-  const { paths } = await document();
+  const { paths } = await document(true);
   const statuses = (path: string) => Object.keys(paths[path]?.get.responses ?? {});
   t.strictSame(statuses("/versions"), ["200", "206", "304", "401", "405", "412", "416", "500", "503"]);
   t.strictSame(statuses("/datasets/{dataset_id}"), ["301", "401", "404", "405", "422", "500", "503"]);
@@ -152,6 +152,14 @@ t.test("answers are those that apply", async (t) => {
   ]);
   const chunk = statuses("/datasets/{dataset_id}/zarr/{var}/{chunk}");
   t.strictSame(chunk.slice(0, 4), ["200", "206", "302", "304"]);
+});
+
+t.test("a server without tokens has no locks", async (t) => {
+  const open = JSON.stringify(await document());
+  t.notMatch(open, /"security"|securitySchemes|"401"/);
+  const locked = JSON.stringify(await document(true));
+  t.match(locked, '"security":[{"bearer":[]},{"query":[]}]');
+  t.match(locked, '"securitySchemes":{"bearer"');
 });
 
 t.test("the server is the directory of the document, whatever the root path", async (t) => {
