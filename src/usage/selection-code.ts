@@ -123,10 +123,7 @@ function rasterCode(array: string, axes: readonly CodeAxis[], rectangle: Rectang
 /** Writes Python code: `gdalmdimtranslate` of GDAL 3.6 loses the length of a range along an axis with a coordinate. */
 function arrayCode(store: string, { path, packing }: CodeVariable, rectangles: readonly Rectangle[]): string {
   const reads = rectangles.map((rectangle) => {
-    const view = rectangle.map((part) => {
-      if (part === "all") return ":";
-      return typeof part === "number" ? String(part) : `${part[0]}:${part[1]}`;
-    });
+    const view = rectangle.map(sliceText);
     const part = view.every((each) => each === ":") ? "" : `.GetView("[${view.join(",")}]")`;
     return `array${part}${packing === undefined ? "" : ".GetUnscaled()"}.ReadAsArray()`;
   });
@@ -236,6 +233,46 @@ function shortNumber(value: number, tolerance: number, side: -1 | 0 | 1): string
 }
 
 /**
+ * Writes Python code that reads a selection with zarr-python as `data`, several rectangles as `parts`. Packed numbers become `values`.
+ */
+function zarrPythonCode({ url, variable }: CodeSelection): string {
+  const open = `root = zarr.open_group(${quoted(url)}, mode="r")`;
+  if (variable === undefined) return `import zarr\n\n${open}`;
+  const { path, axes, packing } = variable;
+  const reads = rectanglesOf(axes).map(
+    (rectangle) =>
+      `array[${rectangle.every((part) => part === "all") ? "..." : rectangle.map(sliceText).join(", ")}]`,
+  );
+  const imports = packing === undefined ? "import zarr" : "import numpy as np\nimport zarr";
+  const head = `${imports}\n\n${open}\narray = root[${quoted(path)}]\n`;
+  if (reads.length === 1) {
+    const values = packing && `\nvalues = ${numpyUnpackText("data", packing)}`;
+    return `${head}data = ${reads[0]}${values ?? ""}`;
+  }
+  const values = packing && `\nvalues = [${numpyUnpackText("data", packing)} for data in parts]`;
+  return `${head}parts = [\n${reads.map((read) => `    ${read},\n`).join("")}]${values ?? ""}`;
+}
+
+function sliceText(part: "all" | number | CellRun): string {
+  if (part === "all") return ":";
+  return typeof part === "number" ? String(part) : `${part[0]}:${part[1]}`;
+}
+
+/** `np.where(np.isin(data, [-32767]), np.nan, data * 0.01 + 273.15)`. */
+function numpyUnpackText(data: string, { missing, scale, offset }: CodePacking): string {
+  const value = scaledText(data, scale, offset);
+  return missing.length === 0
+    ? value
+    : `np.where(np.isin(${data}, [${missing.join(", ")}]), np.nan, ${value})`;
+}
+
+/** `stored * 0.01 + 273.15`. */
+function scaledText(stored: string, scale: number, offset: number): string {
+  const scaled = scale === 1 ? stored : `${stored} * ${scale}`;
+  return offset === 0 ? scaled : `${scaled} ${offset < 0 ? "-" : "+"} ${Math.abs(offset)}`;
+}
+
+/**
  * Writes JavaScript code that reads a selection with zarrita as `data` and `shape`: one cell as `data`, several rectangles as `parts`.
  * Packed numbers become `values`.
  */
@@ -277,14 +314,13 @@ function unpackText({ missing, scale, offset }: CodePacking, isBigInt: boolean):
   const suffix = isBigInt ? "n" : "";
   const tests = missing.map((each) => `stored === ${each}${suffix}`).join(" || ");
   const number = isBigInt ? "Number(stored)" : "stored";
-  const scaled = scale === 1 ? number : `${number} * ${scale}`;
-  const value = offset === 0 ? scaled : `${scaled} ${offset < 0 ? "-" : "+"} ${Math.abs(offset)}`;
+  const value = scaledText(number, scale, offset);
   return `(stored) => (${tests === "" ? value : `${tests} ? Number.NaN : ${value}`})`;
 }
 
 /** Code for one client, complete: it can be run as it is. */
 export interface ClientCode {
-  readonly client: "xarray" | "zarrita" | "GDAL";
+  readonly client: "xarray" | "zarr-python" | "zarrita" | "GDAL";
   readonly language: "python" | "javascript" | "shell";
   readonly code: string;
 }
@@ -299,12 +335,13 @@ export interface ClientCode {
  * data = ds["air"].sel(time="2013-01-01T06:00:00", method="nearest").sel(lat=slice(60, 30))
  * ```
  *
- * xarray selects by values, which stay right if a dataset grows; zarrita and GDAL know indices only. zarrita gives numbers as they are
- * stored, so packed ones are unpacked by a further line.
+ * xarray selects by values, which stay right if a dataset grows; all others know indices only. zarr-python and zarrita give numbers as
+ * they are stored, so packed ones are unpacked by a further line.
  */
 export function selectionCode(selection: CodeSelection): ClientCode[] {
   return [
     { client: "xarray", language: "python", code: xarrayCode(selection) },
+    { client: "zarr-python", language: "python", code: zarrPythonCode(selection) },
     { client: "zarrita", language: "javascript", code: zarritaCode(selection) },
     { client: "GDAL", ...gdalCode(selection) },
   ];

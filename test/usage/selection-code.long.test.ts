@@ -61,6 +61,10 @@ for case in job["cases"]:
     wanted = array.isel(cells).values.astype(float)
     label = json.dumps([case["path"], case["parts"]])
     check("xarray " + label, run(case["xarray"])["data"].values, wanted)
+    names = run(case["zarrPython"])
+    if case["path"] == "packed": parts = names["values"] if "parts" in names else [names["values"]]
+    else: parts = names.get("parts", [names.get("data")])
+    check("zarr-python " + label, joined(parts), wanted)
     check("zarrita " + label, joined([np.array(values, dtype=float).reshape(shape) for values, shape in case["zarrita"]]), wanted)
     if case["language"] == "shell":
         subprocess.run(["sh", "-ec", case["gdal"]], check=True, stdout=subprocess.DEVNULL)
@@ -113,7 +117,7 @@ const CASES: readonly (readonly [path: string, ...parts: AxisPart[]])[] = [
 ];
 
 t.test(
-  "the code that is shown reads the selected cells with xarray, zarrita and GDAL",
+  "the code that is shown reads the selected cells with each client",
   { skip: clientMissing("xarray", "gdal", "gdalinfo") },
   async (t) => {
     // Below the package, where Node.js finds zarrita.
@@ -144,7 +148,11 @@ t.test(
         packing: path === "packed" ? { missing: [-32767], scale: 0.01, offset: 273.15 } : undefined,
         isBigInt: path.endsWith("count"),
       };
-      const [xarray, zarrita, gdal] = selectionCode({ url: server.storeUrl("store"), version: 2, variable });
+      const [xarray, zarrPython, zarrita, gdal] = selectionCode({
+        url: server.storeUrl("store"),
+        version: 2,
+        variable,
+      });
       const file = join(directory, `${index}.mjs`);
       await writeFile(file, `${zarrita?.code}\n${RESULT}`);
       const { result } = await import(pathToFileURL(file).href);
@@ -152,6 +160,7 @@ t.test(
         path,
         parts,
         xarray: xarray?.code,
+        zarrPython: zarrPython?.code,
         zarrita: result,
         gdal: gdal?.code,
         language: gdal?.language,

@@ -154,8 +154,37 @@ const values = Array.from([data], (stored) => (stored === 5n ? Number.NaN : Numb
   );
 });
 
+t.test("zarr-python reads by index, and unpacks with numpy", async (t) => {
+  const codeOfAxes = (more: Partial<CodeVariable> & Pick<CodeVariable, "axes">) =>
+    codeOf(more)["zarr-python"];
+  t.equal(
+    codeOfAxes({ axes: [TIME, LAT, LON] }),
+    `import zarr
+
+root = zarr.open_group("${URL}", mode="r")
+array = root["air"]
+data = array[1, 2:10, :]`,
+  );
+  t.match(codeOfAxes({ axes: [LON] }), /data = array\[\.\.\.\]$/);
+  t.match(codeOfAxes({ axes: [] }), /data = array\[\.\.\.\]$/);
+  t.match(
+    codeOfAxes({ axes: partsOf(0, "all", SEAM) }),
+    "parts = [\n    array[0, :, 50:53],\n    array[0, :, 0:4],\n]",
+  );
+  const packing = { missing: [-32767], scale: 0.01, offset: -273.15 };
+  t.match(
+    codeOfAxes({ axes: [LON], packing }),
+    "values = np.where(np.isin(data, [-32767]), np.nan, data * 0.01 - 273.15)",
+  );
+  t.match(
+    codeOfAxes({ axes: partsOf(0, "all", SEAM), packing: { ...packing, missing: [] } }),
+    "values = [data * 0.01 - 273.15 for data in parts]",
+  );
+});
+
 t.test("a dataset without variables is opened", async (t) => {
-  const [xarray, zarrita, gdal] = selectionCode({ url: URL, version: 3, variable: undefined });
+  const [xarray, zarrPython, zarrita, gdal] = selectionCode({ url: URL, version: 3, variable: undefined });
+  t.equal(zarrPython?.code, `import zarr\n\nroot = zarr.open_group("${URL}", mode="r")`);
   t.ok(xarray?.code.endsWith(`ds = xr.open_zarr("${URL}")`));
   t.ok(zarrita?.code.endsWith('const group = await zarr.open.v3(store, { kind: "group" });'));
   t.equal(gdal?.code, `gdalmdiminfo 'ZARR:"/vsicurl/${URL}"'`);
