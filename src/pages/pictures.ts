@@ -256,10 +256,8 @@ export async function readDirection(
   }
   const { missing, scale } = packingOf(variable.attrs, document.fill_value);
   const isRow = isAcross && variable.dims.length > 1;
-  const numbers = [
-    ...values.first.slice(0, isRow ? variable.shape.at(-1) : undefined),
-    ...(isRow ? [] : values.last),
-  ]
+  const { first, last } = values.stored ?? values;
+  const numbers = [...first.slice(0, isRow ? variable.shape.at(-1) : undefined), ...(isRow ? [] : last)]
     // Dates are texts here.
     .map((text) => (Number.isNaN(Number(text)) ? Date.parse(text) : Number(text)))
     .filter((value) => Number.isFinite(value) && !missing.includes(value));

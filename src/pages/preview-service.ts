@@ -1,4 +1,4 @@
-import { cfTimeFormatter } from "../cf/cf-time.js";
+import { cfDecodingOf, isDecoded } from "../cf/decoded-type.js";
 import { packingOf } from "../cf/packing.js";
 import { fillBuffer } from "../codec/copy-strided.js";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
@@ -13,7 +13,13 @@ import {
 } from "../zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
-import { formatItems, formatVlenItems, isVlenFilter, readItemNumbers } from "./format-items.js";
+import {
+  formatDecoded,
+  formatItems,
+  formatVlenItems,
+  isVlenFilter,
+  readItemNumbers,
+} from "./format-items.js";
 import { shortened } from "./page.js";
 
 /** Values shown from the beginning and from the end. */
@@ -45,8 +51,13 @@ export function createPreviewService(makeChunk: MakeChunk): PreviewService {
           stored.dataType.kind === "O"
             ? await readObjects(stored, wanted, makeChunk)
             : await readItems(stored, wanted, makeChunk);
-        const short = texts?.map((text) => shortened(text, MAX_TEXT_LENGTH));
-        return short && { first: short.slice(0, firstCount), last: short.slice(firstCount) };
+        const parted = (all: readonly string[]) => {
+          const short = all.map((text) => shortened(text, MAX_TEXT_LENGTH));
+          return { first: short.slice(0, firstCount), last: short.slice(firstCount) };
+        };
+        if (texts === undefined) return undefined;
+        const { values, asStored } = texts;
+        return { ...parted(values), ...(asStored !== undefined && { stored: parted(asStored) }) };
       } catch {
         // Requests for the data report the error; a page is shown without the values.
         return undefined;
@@ -56,12 +67,18 @@ export function createPreviewService(makeChunk: MakeChunk): PreviewService {
   };
 }
 
+/** Values as texts, and as they are stored if that is something else. */
+interface ItemTexts {
+  readonly values: readonly string[];
+  readonly asStored?: readonly string[] | undefined;
+}
+
 /** Reads items of fixed size. @param wanted Positions in the flattened array (C order). */
 async function readItems(
   stored: StoredArray,
   wanted: readonly number[],
   makeChunk: MakeChunk,
-): Promise<string[] | undefined> {
+): Promise<ItemTexts | undefined> {
   const { shape, dataType } = stored;
   const rowLength = Math.min(FIRST_COUNT, shape.at(-1) ?? 1);
   const chunkShape = shape.map((_, axis) => (axis === shape.length - 1 ? Math.max(1, rowLength) : 1));
@@ -73,9 +90,12 @@ async function readItems(
     for (const { index, offset } of chunk.items)
       items.set(bytes.subarray(offset * itemSize, (offset + 1) * itemSize), index * itemSize);
   }
-  const formatTime = cfTimeFormatter(stored.attrs);
-  const numbers = formatTime && readItemNumbers(items, dataType);
-  return numbers && formatTime ? numbers.map(formatTime) : formatItems(items, dataType);
+  const asStored = formatItems(items, dataType);
+  const numbers = readItemNumbers(items, dataType);
+  const decoding = cfDecodingOf(dataType, stored.attrs, stored.fill.served);
+  if (asStored === undefined || numbers === undefined || !isDecoded(decoding))
+    return asStored && { values: asStored };
+  return { values: formatDecoded(numbers, decoding, stored.attrs), asStored };
 }
 
 function planDecoded(stored: StoredArray, asked: EncodingRequest): PlannedArray {
@@ -139,7 +159,7 @@ async function readObjects(
   stored: StoredArray,
   wanted: readonly number[],
   makeChunk: MakeChunk,
-): Promise<string[] | undefined> {
+): Promise<ItemTexts | undefined> {
   const { plan, document } = planDecoded(stored, { compressor: null });
   const id = document.filters?.[0]?.id;
   if (document.filters?.length !== 1 || !isVlenFilter(id)) return undefined;
@@ -152,7 +172,7 @@ async function readObjects(
     const found = formatVlenItems(id, outcome.bytes, count);
     for (const { index, offset } of items) texts[index] = found?.[offset];
   }
-  return texts.every((text) => text !== undefined) ? texts : undefined;
+  return texts.every((text) => text !== undefined) ? { values: texts } : undefined;
 }
 
 async function readChunk(
@@ -176,7 +196,7 @@ async function readChunk(
 /** Decodes a few values for people. Chunks are never served this way. */
 export interface PreviewService {
   /**
-   * Returns the first and last values of a variable in C order, formatted as numpy prints them (`1.5`, `nan`,
+   * Returns the first and last values of a variable in C order, decoded as CF says, and formatted as numpy prints them (`1.5`, `nan`,
    * `2000-01-01T00:00:00`, `'abc'`). CF times (`units: "hours since …"`) and `M8` are ISO dates. Undefined if the type or codec
    * cannot be decoded or the source failed.
    */
@@ -190,7 +210,12 @@ export interface PreviewService {
 }
 
 /** The first and last values of a variable. */
-export interface PreviewValues {
+export interface PreviewValues extends FirstAndLast {
+  /** The same values as they are stored: packed numbers, times as numbers. Undefined if they are stored as they are. */
+  readonly stored?: FirstAndLast;
+}
+
+interface FirstAndLast {
   readonly first: readonly string[];
   /** Empty if `first` has all values. */
   readonly last: readonly string[];

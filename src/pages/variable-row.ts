@@ -1,4 +1,6 @@
 import { isLosslessNumber } from "lossless-json";
+import { type CfDecoding, cfDecodingOf, isDecoded } from "../cf/decoded-type.js";
+import { packingOf } from "../cf/packing.js";
 import type { ServedArray } from "../dataset/dataset.js";
 import { isJsonArray, type JsonObject, type JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
@@ -33,15 +35,15 @@ interface VariableRow {
  * size. A fold has everything else, while the page's budget lasts.
  */
 export function renderVariableRow(row: VariableRow, budget: PageBudget): Markup {
-  const { variable, preview, picture } = row;
-  const cells = rowCells(variable, preview);
+  const cells = rowCells(row);
+  const { picture } = row;
   if (budget.detailedVariables <= 0) return markup`<li>${picture}<div class="row">${cells}</div></li>`;
   budget.detailedVariables--;
   return markup`<li>${picture}<details><summary class="row">${cells}</summary><div class="more">${renderDetails(row, budget)}</div></details></li>
 `;
 }
 
-function rowCells(variable: Variable, preview: PreviewValues | undefined): Markup {
+function rowCells({ variable, array, preview }: VariableRow): Markup {
   const name = isIndexCoordinate(variable)
     ? markup`<b class="name">${variable.name}</b>`
     : markup`<span class="name">${variable.name}</span>`;
@@ -50,7 +52,26 @@ function rowCells(variable: Variable, preview: PreviewValues | undefined): Marku
     preview === undefined
       ? markup`<span class="values muted" dir="auto"><span class="label">${describe(variable)}</span> <span class="layout" dir="ltr">${layoutOf(variable)}</span></span>`
       : markup`<span class="values mono" dir="auto">${formatPreview(preview).map((value) => markup`<span class="v">${value}</span> `)}</span>`;
-  return markup`${name}<span class="dims">(${variable.dims.join(", ")})</span><span class="type">${variable.dataType.numpyStr}</span>${values}<span class="size">${byteLength === undefined ? "" : formatByteLength(byteLength)}</span>`;
+  return markup`${name}<span class="dims">(${variable.dims.join(", ")})</span><span class="type">${typeText(variable, decodingOf(variable, array, preview))}</span>${values}<span class="size">${byteLength === undefined ? "" : formatByteLength(byteLength)}</span>`;
+}
+
+function decodingOf(
+  { dataType, attrs }: Variable,
+  array: ServedArray | undefined,
+  preview?: PreviewValues,
+): CfDecoding {
+  const dates = preview === undefined ? [] : [...preview.first, ...preview.last];
+  return cfDecodingOf(dataType, attrs, array?.document.fill_value ?? null, dates);
+}
+
+const MAX_UNITS_CHARS = 40;
+
+/** Writes the stored type, the decoded one and the units: `int16 → float32, K`. */
+function typeText({ dataType, attrs }: Variable, { dtype, time }: CfDecoding): Markup {
+  const decoded = dtype !== dataType.numpyStr && ` → ${dtype}`;
+  const units = time === undefined ? firstText(attrs, ["units"]) : undefined;
+  const hasUnits = units !== undefined && units.trim() !== "" && units !== "1";
+  return markup`${dataType.numpyStr}${decoded}${hasUnits && markup`, <bdi>${shortened(units, MAX_UNITS_CHARS)}</bdi>`}`;
 }
 
 /** Formats shape and chunks: `2,920 × 25 × 53 in chunks of 100 × 25 × 53`. */
@@ -60,11 +81,9 @@ function layoutOf({ shape, chunkShape }: Variable): string {
   return isWhole ? `${timesOf(shape)} in one chunk` : `${timesOf(shape)} in chunks of ${timesOf(chunkShape)}`;
 }
 
-/** Describes a variable by its attributes: `Air temperature [K]`. */
+/** Describes a variable by its attributes: `Air temperature`. */
 function describe({ attrs }: Variable): string {
-  const label = firstText(attrs, ["long_name", "standard_name", "description", "title"]) ?? "";
-  const units = firstText(attrs, ["units"]);
-  return shortened(`${label} ${units === undefined ? "" : `[${units}]`}`.trim(), 200);
+  return shortened(firstText(attrs, ["long_name", "standard_name", "description", "title"]) ?? "", 200);
 }
 
 /** Returns the first attribute of some that is a text; undefined if none is. */
@@ -83,7 +102,7 @@ const PREVIEW_CHARS = 48;
  * Formats as many first and last values as fit into a row: `75.0 72.5 70.0 … 17.5 15.0`. Times are shown as days if all are
  * midnight, and without fractions of seconds that are zero.
  */
-export function formatPreview({ first, last }: PreviewValues): readonly string[] {
+export function formatPreview({ first, last }: Omit<PreviewValues, "stored">): readonly string[] {
   const all = [...first, ...last];
   const days = all.every((value) => MIDNIGHT.test(value) || value === "NaT");
   const shorten = (value: string) =>
@@ -103,7 +122,8 @@ function lengthOf(values: readonly string[]): number {
   return values.reduce((length, value) => length + value.length + 1, 0);
 }
 
-function renderDetails({ variable, array, code }: VariableRow, budget: PageBudget): Markup {
+function renderDetails(row: VariableRow, budget: PageBudget): Markup {
+  const { variable, code } = row;
   const { shape, chunkShape, dims } = variable;
   const attributes =
     Object.keys(variable.attrs).length === 0
@@ -111,8 +131,7 @@ function renderDetails({ variable, array, code }: VariableRow, budget: PageBudge
       : renderAttributes(variable.attrs, budget);
   const diagram = renderChunkDiagram(dims, shape, chunkShape);
   return markup`<div class="wide"><h4>Attributes</h4>${attributes}</div><div class="wide"><h4>Storage</h4><dl>${storageFacts(
-    variable,
-    array,
+    row,
   ).map(
     ([term, fact]) => markup`<div><dt>${term}</dt><dd>${fact}</dd></div>`,
   )}</dl></div>${diagram.html !== "" && markup`<figure>${diagram}${shape.length > 3 && markup`<figcaption>last three of ${shape.length} dimensions</figcaption>`}</figure>`}${code()}`;
@@ -121,11 +140,11 @@ function renderDetails({ variable, array, code }: VariableRow, budget: PageBudge
 const DELIVERY = {
   passthrough: "as stored",
   files: "as stored",
-  recompress: "recompressed on the way out",
-  rechunk: "rechunked on the way out",
+  recompress: "recompressed when served",
+  rechunk: "rechunked when served",
 } as const;
 
-function storageFacts(variable: Variable, array: ServedArray | undefined): [string, string][] {
+function storageFacts({ variable, array, preview }: VariableRow): [string, string][] {
   const { shape, chunkShape, dataType } = variable;
   const byteLength = variableByteLength(variable);
   const chunkCount = elementCount(gridShapeOf(shape, chunkShape));
@@ -136,7 +155,8 @@ function storageFacts(variable: Variable, array: ServedArray | undefined): [stri
   const each = chunkCount > 1 ? " each" : "";
   const bytes = chunkBytes === undefined ? "" : `, ${formatByteLength(chunkBytes)}${each}`;
   const facts: [string, string][] = [
-    ["Type", numpyStr === numpyName ? numpyStr : `${numpyStr} (${numpyName})`],
+    ["Stored type", numpyStr === numpyName ? numpyStr : `${numpyStr} (${numpyName})`],
+    ...decodedFacts(variable, array, preview),
     ["Shape", shape.length === 0 ? "scalar" : timesOf(shape)],
     ["Size", byteLength === undefined ? items : formatByteLength(byteLength)],
     ["Chunks", `${formatCount(chunkCount)}${of}${bytes}`],
@@ -151,12 +171,38 @@ function storageFacts(variable: Variable, array: ServedArray | undefined): [stri
   return facts;
 }
 
+/** Says how values are decoded, and what the first ones are as they are stored. */
+function decodedFacts(
+  variable: Variable,
+  array: ServedArray | undefined,
+  preview: PreviewValues | undefined,
+): [string, string][] {
+  const decoding = decodingOf(variable, array, preview);
+  if (!isDecoded(decoding)) return [];
+  const { attrs } = variable;
+  const { missing, scale, offset } = packingOf(attrs, array?.document.fill_value ?? null);
+  const scaled = `stored${scale === 1 ? "" : ` × ${scale}`}${offset === 0 ? "" : ` ${offset < 0 ? "−" : "+"} ${Math.abs(offset)}`}`;
+  const parts = [
+    decoding.dtype,
+    ...(scaled === "stored" ? [] : [scaled]),
+    ...(decoding.time === undefined ? [] : [shortened(String(attrs.units), MAX_UNITS_CHARS)]),
+    ...(missing.length === 0
+      ? []
+      : [`${missing.join(" and ")} ${missing.length === 1 ? "means" : "mean"} missing`]),
+  ];
+  const stored = preview?.stored && formatPreview(preview.stored).join(" ");
+  return [
+    ["Decoded as", parts.join(", ")],
+    ...(stored === undefined ? [] : [["Stored values", stored] as [string, string]]),
+  ];
+}
+
 function deliveryOf({ kind, source, stored }: ServedArray["plan"]): string {
   if (kind === "rechunk") return `${DELIVERY.rechunk}, stored as ${timesOf(stored.chunkShape)}`;
   if (kind === "passthrough" && source.kind === "parts" && source.axis >= 0)
     return `${DELIVERY.passthrough}, or put together from chunks of several files`;
   if (kind !== "passthrough" || source.kind !== "ranges") return DELIVERY[kind];
-  if (source.form === "made") return "put together on the way out";
+  if (source.form === "made") return "put together when served";
   return source.differing === 0
     ? DELIVERY.passthrough
     : `${DELIVERY.passthrough}, ${formatCount(source.differing)} of ${formatCount(elementCount(stored.gridShape))} chunks recompressed`;
@@ -229,7 +275,7 @@ function renderAttribute(name: string, value: string, budget: PageBudget): Marku
   const shown = value.length <= room ? value : value.slice(0, room);
   const rest =
     shown.length < value.length &&
-    markup` <span class="muted">(${formatCount(value.length - shown.length)} more characters: see <code>info</code>)</span>`;
+    markup` <span class="muted">(${formatCount(value.length - shown.length)} more characters in the JSON document <code>info</code>)</span>`;
   return markup`<div><dt><bdi>${name}</bdi></dt><dd dir="auto">${renderValue(shown)}${rest}</dd></div>`;
 }
 

@@ -61,15 +61,31 @@ t.test("the first six and the last three values are shown, and no value twice", 
   }
 });
 
-t.test("CF times are dates, packed values are as stored", async (t) => {
+t.test("CF times are dates, packed values are unpacked, and what is stored is beside them", async (t) => {
   const hours = Int32Array.of(0, 6, 12);
   const units = "hours since 2000-01-01";
   t.strictSame(await look(inMemory([3], "<i4", hours, { attrs: { units } })), {
     first: ["2000-01-01T00:00:00", "2000-01-01T06:00:00", "2000-01-01T12:00:00"],
     last: [],
+    stored: { first: ["0", "6", "12"], last: [] },
   });
-  const packed = inMemory([3], "<i4", hours, { attrs: { units: "K", scale_factor: 0.5 } });
-  t.strictSame(await look(packed), { first: ["0", "6", "12"], last: [] });
+  const stored = { first: ["0", "6", "12"], last: [] };
+  const fill = { served: null, item: null, absentIsServed: true };
+  for (const [attrs, ...first] of [
+    [{ units: "K", scale_factor: 0.25 }, "0.0", "1.5", "3.0"],
+    [{ units: "K", add_offset: 273.15, missing_value: 6 }, "273.15", "nan", "285.15"],
+    [{ units, _FillValue: 6 }, "2000-01-01T00:00:00", "NaT", "2000-01-01T12:00:00"],
+    [{ units, scale_factor: 0.5 }, "2000-01-01T00:00:00", "2000-01-01T03:00:00", "2000-01-01T06:00:00"],
+    [{ units: "hours" }, "00:00:00", "06:00:00", "12:00:00"],
+    [{ units: "days" }, "0 days", "6 days", "12 days"],
+    [{ units: "hours", scale_factor: 2.5 }, "0 days 00:00:00", "0 days 15:00:00", "1 days 06:00:00"],
+    [{ dtype: "bool" }, "False", "True", "True"],
+  ] as const)
+    t.strictSame(
+      await look(inMemory([3], "<i4", hours, { attrs, fill })),
+      { first: [...first], last: [], stored },
+      first.join(" "),
+    );
   const times = inMemory([1], "<M8[s]", BigInt64Array.of(86_400n), { attrs: { units } });
   t.strictSame(await look(times), { first: ["1970-01-02T00:00:00"], last: [] });
 });
