@@ -2,15 +2,23 @@ import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { describeLevels } from "../dataset/overviews/overviews.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { Group } from "../model/data-tree.js";
+import { type Coverage, formatExtent, formatPeriod } from "./coverage.js";
 import {
   factsSteps,
   groupSteps,
-  renderJsonLinks,
+  renderAddresses,
   renderUsage,
   STORES,
   type StorePrefix,
 } from "./group-section.js";
-import { exploreLink, type Looks, picturedArray, pictureLink } from "./look-links.js";
+import {
+  exploreLink,
+  type Looks,
+  type PlacedArray,
+  picturedArray,
+  pictureLink,
+  renderLargePicture,
+} from "./look-links.js";
 import {
   type Crumb,
   encodePath,
@@ -21,7 +29,9 @@ import {
   type Markup,
   markup,
   NO_MARKUP,
+  PAGE_SCRIPT,
   type Page,
+  renderCode,
   renderPage,
   shortened,
   trustedMarkup,
@@ -37,6 +47,8 @@ export interface DatasetPage {
   /** Whether the groups below unfold in place (`/tree`). */
   readonly nested: boolean;
   readonly previews: ReadonlyMap<string, PreviewValues>;
+  /** Period and area of the group; empty if they are not known. */
+  readonly coverage: Coverage;
   /** Prefixes of Zarr stores that are served and that the page links into. */
   readonly stores: readonly StorePrefix[];
   readonly looks: Looks;
@@ -55,8 +67,8 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
   const inside = nested ? [...snapshot.tree.groups.values()] : [group];
   const groupPath = !isRoot && markup` <span class="path">${group.path}</span>`;
   const treeMark = nested && markup` <span class="path">whole tree</span>`;
-  const usage = stores.length > 0 && renderUsage(group, stores);
   const facts = yield* factsSteps(inside);
+  const summary = summaryOf(snapshot, group, looks);
   const content = yield* groupSteps(view, group, 2);
   return renderPage({
     title: `${snapshot.id}${isRoot ? "" : ` ${group.path}`} · ${serviceTitle}`,
@@ -65,18 +77,29 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
       text: name,
       link: trustedMarkup(`${ROOT}${encodeSegment(name)}${TOKEN_QUERY}`),
     })),
-    ...summaryOf(snapshot, group, looks),
-    main: markup`<h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
+    ...summary,
+    script: trustedMarkup(`${ROOT}assets/pages/${PAGE_SCRIPT.name}${TOKEN_QUERY}`),
+    main: markup`<div class="top"><div class="about"><h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
 ${titleLine(group)}
-<p class="facts">${facts}</p>
-${placeOf(snapshot)}
-${looks.explorer && hasContent(group) && markup`<p><a class="explore" href="${exploreLink(UP, group.path)}">Explore</a> <span class="muted">maps and plots, drawn by the browser</span></p>`}
-${renderJsonLinks(snapshot, group, nested)}
-${usage}
-${isRoot && stores.length > 0 && snapshot.overviews !== undefined && renderOverviews(snapshot.overviews, stores)}
+<dl class="extent">${[...extentFacts(page.coverage), ["Size", facts], ...placeOf(snapshot)].map(
+      ([term, fact]) => markup`<div><dt>${term}</dt><dd>${fact}</dd></div>`,
+    )}</dl>
+${looks.explorer && hasContent(group) && markup`<p><a class="explore" href="${exploreLink(UP, group.path)}">Explore</a> <span class="muted">maps and plots in your browser</span></p>`}</div>
+${summary.pictured && renderLargePicture(snapshot, summary.pictured, looks)}</div>
+${stores.length > 0 && renderUsage(group, stores)}
 ${renderRefused(snapshot, group)}
-${content}`,
+${content}
+${isRoot && stores.length > 0 && snapshot.overviews !== undefined && renderOverviews(snapshot.overviews, stores)}
+${renderAddresses(snapshot, group, nested, stores)}`,
   });
+}
+
+/** Writes period and area as terms and facts. */
+function extentFacts({ period, extent }: Coverage): [term: string, fact: string][] {
+  return [
+    ...(period === undefined ? [] : [["Period", formatPeriod(period)] as [string, string]]),
+    ...(extent === undefined ? [] : [["Area", formatExtent(extent)] as [string, string]]),
+  ];
 }
 
 function hasContent({ variables, childNames }: Group): boolean {
@@ -89,12 +112,12 @@ function renderOverviews(overviews: DatasetSnapshot, stores: readonly StorePrefi
   const token = trustedMarkup(TOKEN_QUERY);
   const summaries = describeLevels(overviews);
   const coarser = formatCounted(summaries.length - 1, "coarser level");
-  return markup`<section class="usage"><h2 class="head">Overviews</h2>
+  return markup`<section class="usage"><details class="fold"><summary><h2 class="head">Overviews</h2></summary><div class="panel">
 ${stores.map((prefix) => {
   const { version, document } = STORES[prefix];
   const slashed = trustedMarkup(`${UP}overviews/${prefix}/`);
-  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL of the overviews">${trustedMarkup(`${DATASET_URL}overviews/${prefix}`)}</pre>
-<p class="links"><span class="muted">Zarr v${version} store:</span><a href="${slashed}${token}">browse</a><a href="${slashed}${document}${token}">${document}</a></p>
+  return markup`${renderCode(`Zarr v${version} URL of the overviews`, trustedMarkup(`${DATASET_URL}overviews/${prefix}`))}
+<ul class="links" aria-label="Zarr v${version} store of the overviews"><li class="muted">Zarr v${version} store:</li><li><a href="${slashed}${token}">files</a></li><li><a href="${slashed}${document}${token}">${document}</a></li></ul>
 `;
 })}${
   summaries.length > 0 &&
@@ -107,7 +130,7 @@ ${stores.map((prefix) => {
     }) => markup`<li><a href="${trustedMarkup(`${UP}overviews/${first}/${level}/`)}${token}">${String(level)}</a> <span class="muted">${variable.name}: ${variable.shape.map(formatCount).join(" × ")}, ${formatByteLength(byteLength)}</span></li>
 `,
   )}</ul>`
-}</section>`;
+}</div></details></section>`;
 }
 
 const MAX_DESCRIPTION_CHARS = 300;
@@ -118,13 +141,14 @@ export function summaryOf(
   snapshot: DatasetSnapshot,
   group: Group,
   looks: Looks,
-): Pick<Page, "description" | "image"> {
+): Pick<Page, "description" | "image"> & { readonly pictured: PlacedArray | undefined } {
   const names = [...group.variables.keys()].slice(0, MAX_NAMED_VARIABLES).join(", ");
   const text = firstText(group.attrs, ["title", "long_name", "description", "summary"]);
   const pictured = looks.pictures ? picturedArray(snapshot, group) : undefined;
   return {
     description: (text ?? `${snapshot.id}: ${names}`).slice(0, MAX_DESCRIPTION_CHARS),
     image: pictured && pictureLink(DATASET_URL, pictured.array.variable),
+    pictured,
   };
 }
 
@@ -134,16 +158,15 @@ function titleLine({ attrs }: Group): Markup {
 }
 
 /** Says in which format a dataset is stored unless that is Zarr, in how many files, and where unless that is a path of this machine. */
-function placeOf({ location, format, join }: DatasetSnapshot): Markup {
+function placeOf({ location, format, join }: DatasetSnapshot): [term: string, fact: Markup][] {
   const isShown = /^(https?|s3):\/\//i.test(location);
-  if (!isShown && format === undefined && join === undefined) return NO_MARKUP;
-  const as = format !== undefined && markup` as ${format}`;
+  if (!isShown && format === undefined && join === undefined) return [];
   const files = join && formatCounted(new Set(join.parts.map(({ name }) => name)).size, "file");
   const how = join && (join.kind === "concat" ? "joined" : "stacked");
   const inFiles =
     join && markup` in ${files}, ${how} along <span class="mono"><bdi>${join.dimension}</bdi></span>`;
   const at = isShown && markup` at <bdi>${location}</bdi>`;
-  return markup`<p class="facts">Stored${as}${inFiles}${at}</p>`;
+  return [["Stored as", markup`${format ?? "Zarr"}${inFiles}${at}`]];
 }
 
 /** Maximum of linked segments in a breadcrumb; of further segments it shows only the last. */

@@ -25,7 +25,7 @@ export function renderDocsPage(title: string, routes: readonly Route[], version:
 <header><a href="./">${title}</a><a href="openapi.json">openapi.json</a></header>
 <main>
 <div id="swagger-ui"></div>
-<noscript><h1>${title}</h1><p>Without scripts this page lists the routes; <a href="openapi.json">openapi.json</a> says everything.</p>
+<noscript><h1>${title}</h1><p>This browser runs no scripts, so this page lists the addresses only. <a href="openapi.json">openapi.json</a> describes them in full.</p>
 <dl>${routes.map(
     ({ path, operation }) => markup`<dt><code>GET ${path}</code></dt><dd>${operation.summary}</dd>
 `,

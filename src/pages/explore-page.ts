@@ -58,7 +58,7 @@ ${
 </head>
 <body>
 <main id="explorer" data-store="${store}"${overviews} data-dataset="${id}" data-group="${path}" data-title="${name}" data-page="${page}" data-worker="${linkTo("worker.js")}"${others.map((name) => markup` data-${trustedMarkup(name.replace(/\.[^.]*$/, ""))}="${linkTo(name)}"`)}>
-<noscript><h1>${id}</h1><p>The explorer draws with scripts, and this browser runs none. Everything else about the dataset is on <a href="${page}">its page</a>, which needs no script.</p></noscript>
+<noscript><h1>${id}</h1><p>The explorer needs scripts, and this browser runs none. <a href="${page}">The page of the dataset</a> works without them.</p></noscript>
 </main>
 </body>
 </html>

@@ -17,6 +17,7 @@ import {
   type Markup,
   markup,
   NO_MARKUP,
+  renderCode,
   trustedMarkup,
 } from "./page.js";
 import { DATASET_URL, type PageBudget, TOKEN_QUERY, UP } from "./page-place.js";
@@ -128,7 +129,7 @@ function* variableSection(
   return markup`<section><details class="fold" open><summary>${heading(headingLevel, title, variables.length)}</summary>
 ${rows.length > 0 && markup`<ul class="${["rows", ...kinds].join(" ")}">${rows}</ul>`}${
   rest > 0 &&
-  markup`<p class="muted">${formatCounted(rest, "more variable")}: see <code>keys</code> and <code>info</code>.</p>`
+  markup`<p class="muted">${formatCounted(rest, "more variable")} in the JSON documents <code>keys</code> and <code>info</code>.</p>`
 }</details></section>`;
 }
 
@@ -187,7 +188,7 @@ function linkList({ budget }: GroupView, groups: readonly Group[]): Markup {
       child,
     ) => markup`<li>${groupLink(child, child.name)} <span class="muted">${groupSummary(child)}</span></li>
 `,
-  )}</ul>${rest > 0 && markup`<p class="muted">${formatCounted(rest, "more group")}: see <code>groups</code>.</p>`}`;
+  )}</ul>${rest > 0 && markup`<p class="muted">${formatCounted(rest, "more group")} in the JSON document <code>groups</code>.</p>`}`;
 }
 
 /** Formats the content of a group: `3 variables, 2 groups`. */
@@ -229,32 +230,55 @@ export const STORES = {
   zarr3: { version: 3, document: "zarr.json" },
 } as const;
 
-/** Renders the Zarr URLs of a group in stores, of which there is at least one, and code that opens it with each client. */
+/** What each client needs, as its users install it. */
+const INSTALLED: Readonly<Record<ClientCode["client"], string>> = {
+  xarray: "pip install xarray zarr fsspec aiohttp",
+  "zarr-python": "pip install zarr fsspec aiohttp",
+  zarrita: "JavaScript: npm install zarrita",
+  GDAL: "3.4 or newer",
+};
+
+/** Renders the Zarr URL of a group in the first of the stores, of which there is at least one, and code that opens it with each client. */
 export function renderUsage(group: Group, stores: readonly StorePrefix[]): Markup {
-  const path = group.path === "/" ? "" : encodePath(group.path);
   const [first = "zarr"] = stores;
   const url = storeUrl(group, first);
+  const { version } = STORES[first];
   const largest = largestVariable(group);
-  const clients = selectionCode({
-    url,
-    version: STORES[first].version,
-    variable: largest && firstPlane(largest),
-  });
-  return markup`<section class="usage"><h2 class="head">Zarr URL</h2>
-${stores.map((prefix) => {
-  const slashed = trustedMarkup(`${UP}${prefix}${path}/`);
-  const { version, document } = STORES[prefix];
-  const token = trustedMarkup(TOKEN_QUERY);
-  return markup`<pre class="copy" tabindex="0" aria-label="Zarr v${version} URL">${withDatasetUrl(storeUrl(group, prefix))}</pre>
-<p class="links"><span class="muted">Zarr v${version} store:</span><a href="${slashed}${token}">browse</a><a href="${slashed}${document}${token}">${document}</a></p>
-`;
-})}<details class="fold client"><summary>How to open it with xarray, zarrita or GDAL</summary><div class="clients">
+  const clients = selectionCode({ url, version, variable: largest && firstPlane(largest) });
+  return markup`<section class="usage"><h2 class="head">Open it</h2>
+${renderCode(`Zarr v${version} URL`, withDatasetUrl(url))}
+<div class="clients">
 ${clients.map(
   (
     client,
-  ) => markup`<div class="client"><h3 class="sub">${client.client}</h3><pre class="copy" tabindex="0" aria-label="Code for ${client.client}">${withDatasetUrl(withGroup(client, group, url))}</pre></div>
+  ) => markup`<div class="client"><h3 class="sub">${client.client} <span class="muted">${INSTALLED[client.client]}</span></h3>${renderCode(`Code for ${client.client}`, withDatasetUrl(withGroup(client, group, url)))}</div>
 `,
-)}</div></details></section>`;
+)}</div></section>`;
+}
+
+/** Renders what else leads to a group, folded: its Zarr stores and their documents, JSON documents, and the whole tree unless this page shows it. */
+export function renderAddresses(
+  snapshot: DatasetSnapshot,
+  group: Group,
+  nested: boolean,
+  stores: readonly StorePrefix[],
+): Markup {
+  const path = group.path === "/" ? "" : encodePath(group.path);
+  const base = trustedMarkup(group.path === "/" ? UP : `${UP}groups${path}/`);
+  const token = trustedMarkup(TOKEN_QUERY);
+  const hasTree = snapshot.tree.groups.size > 1 && !nested;
+  return markup`<section><details class="fold addresses"><summary><h2 class="head">Other addresses</h2></summary><div class="panel">${stores.map(
+    (prefix) => {
+      const slashed = trustedMarkup(`${UP}${prefix}${path}/`);
+      const { version, document } = STORES[prefix];
+      return markup`${renderCode(`Zarr v${version} URL`, withDatasetUrl(storeUrl(group, prefix)))}
+<ul class="links" aria-label="Zarr v${version} store"><li class="muted">Zarr v${version} store:</li><li><a href="${slashed}${token}">files</a></li><li><a href="${slashed}${document}${token}">${document}</a></li></ul>
+`;
+    },
+  )}<ul class="links" aria-label="Metadata as JSON"><li class="muted">Metadata as JSON:</li>${["keys", "dict", "info"].map((name) => markup`<li><a href="${base}${name}${token}">${name}</a></li>`)}<li><a href="${trustedMarkup(UP)}groups${token}">groups</a></li></ul>${
+    hasTree &&
+    markup`<p class="links"><a href="${trustedMarkup(UP)}tree${token}">All groups on one page</a></p>`
+  }</div></details></section>`;
 }
 
 /** Renders code that reads a variable, its last two axes at the first index of all leading axes, with each client. */
@@ -271,23 +295,8 @@ function renderVariableCode(group: Group, { variable, document }: ServedArray, s
     variable: { ...firstPlane(variable), packing, isBigInt: isInteger && itemSize === 8 },
   });
   return markup`<details class="fold"><summary>Code that reads it: ${clients.map(({ client }) => client).join(", ")}</summary>${clients.map(
-    ({ client, code }) =>
-      markup`<pre class="copy" tabindex="0" aria-label="Code for ${client}">${withDatasetUrl(code)}</pre>`,
+    ({ client, code }) => renderCode(`Code for ${client}`, withDatasetUrl(code)),
   )}</details>`;
-}
-
-/** Renders links to the JSON documents of a group, and to the whole tree unless this page shows it. */
-export function renderJsonLinks(snapshot: DatasetSnapshot, group: Group, nested: boolean): Markup {
-  const base = trustedMarkup(group.path === "/" ? UP : `${UP}groups${encodePath(group.path)}/`);
-  const token = trustedMarkup(TOKEN_QUERY);
-  const tree = snapshot.tree.groups.size > 1 && !nested;
-  return markup`<ul class="links" aria-label="This group in other forms"><li class="muted">JSON:</li>${[
-    "keys",
-    "dict",
-    "info",
-  ].map(
-    (name) => markup`<li><a href="${base}${name}${token}">${name}</a></li>`,
-  )}<li><a href="${trustedMarkup(UP)}groups${token}">groups</a></li>${tree && markup`<li class="muted">·</li><li><a href="${trustedMarkup(UP)}tree${token}">whole tree</a></li>`}</ul>`;
 }
 
 /** Returns the URL of a group in a store, with {@link PLACE}. */

@@ -2,7 +2,7 @@ import { axisRole } from "../cf/axis-roles.js";
 import type { DatasetPath, DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { Group, Variable } from "../model/data-tree.js";
 import { encodePath, type Markup, markup, NO_MARKUP, trustedMarkup } from "./page.js";
-import { TOKEN_QUERY } from "./page-place.js";
+import { AND_TOKEN, TOKEN_QUERY, UP } from "./page-place.js";
 import { choosePicture, coordinateArray, describePicture, pictureSize } from "./pictures.js";
 
 /** Ways to look at data that the server has, so that pages may link to them. */
@@ -67,7 +67,27 @@ export function renderPicture(base: string, look: PictureLook | undefined, looks
     : markup`<span class="picture">${image}</span>`;
 }
 
-interface PlacedArray {
+/** Pixels of the picture at the top of a dataset's page: twice what it takes there, for sharp screens. */
+const LARGE_SIZE = 704;
+
+/** Renders the picture at the top of a page, which leads to the explorer; empty if there is none. */
+export function renderLargePicture(
+  snapshot: DatasetSnapshot,
+  { group, array }: PlacedArray,
+  looks: Looks,
+): Markup {
+  const picture = choosePicture(snapshot, array, LARGE_SIZE);
+  if (!looks.pictures || "problem" in picture) return NO_MARKUP;
+  const { variable } = array;
+  const { width, height } = pictureSize(picture, LARGE_SIZE);
+  const described = describePicture(picture);
+  const source = markup`${pictureLink(UP, variable)}?size=${LARGE_SIZE}${trustedMarkup(AND_TOKEN)}`;
+  const image = markup`<img src="${source}" alt="${looks.explorer ? "Explore" : "Picture of"} ${described}" width="${width}" height="${height}" decoding="async">`;
+  return markup`<figure class="large">${looks.explorer ? markup`<a href="${exploreLink(UP, group.path, variable.name)}">${image}</a>` : image}<figcaption>${described}</figcaption></figure>`;
+}
+
+/** An array, and its group. */
+export interface PlacedArray {
   readonly group: Group;
   readonly array: ServedArray;
 }

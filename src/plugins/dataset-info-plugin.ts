@@ -64,24 +64,24 @@ function pageRoutes(context: PluginContext): readonly Route[] {
     datasetRoute(context, path, { summary, contentType: HTML_TYPE }, answer);
   return [
     page("", "Redirects to the dataset's page", () => ({ kind: "redirect", to: "with-slash" })),
-    page("/", "A dataset for people: its root group", (snapshot, request) =>
+    page("/", "Page of a dataset", (snapshot, request) =>
       pages.reply(snapshot, snapshot.tree.root, false, request),
     ),
-    page("/tree", "A dataset for people: the whole tree of its groups", (snapshot, request) =>
+    page("/tree", "Page of a dataset with all its groups", (snapshot, request) =>
       pages.reply(snapshot, snapshot.tree.root, true, request),
     ),
-    page("/overviews", "Redirects to the list of the stores of overviews", (snapshot) => {
+    page("/overviews", "Redirects to the directory listing of the overviews", (snapshot) => {
       overviewsOf(snapshot);
       return { kind: "redirect", to: "with-slash" };
     }),
-    page("/overviews/", "Stores of a dataset's coarser levels, with relative links", (snapshot) => {
+    page("/overviews/", "Directory listing of the overviews, with relative links", (snapshot) => {
       const overviews = overviewsOf(snapshot);
       return documentReply(context, overviews, "dataset_info overviews", "/", HTML_TYPE, () => {
         const entries = storesOf(context).map((prefix) => `${prefix}/`);
         return listingPieces({ title: `${context.datasetPath(overviews.id)}overviews/`, entries });
       });
     }),
-    page(GROUP, "One group for people", (snapshot, request) =>
+    page(GROUP, "Page of a group", (snapshot, request) =>
       pages.reply(snapshot, groupOf(snapshot, request), false, request),
     ),
   ];
@@ -102,7 +102,7 @@ function createJsonRoutes(context: PluginContext): readonly Route[] {
     const reply = (snapshot: DatasetSnapshot, group: Group) =>
       jsonReply(context, snapshot, memoName, group.path, () => content(group));
     return [
-      datasetRoute(context, `/${name}`, { ...operation, description: "Of the root group." }, (snapshot) =>
+      datasetRoute(context, `/${name}`, { ...operation, description: "For the root group." }, (snapshot) =>
         reply(snapshot, snapshot.tree.root),
       ),
       datasetRoute(context, `${GROUP}/${name}`, operation, (snapshot, request) =>
@@ -134,13 +134,13 @@ const GROUP_DOCUMENTS: readonly GroupDocument[] = [
   },
   {
     name: "dict",
-    summary: "A group as a dictionary without data, as xarray's Dataset.to_dict(data=False)",
+    summary: "Metadata of a group, as xarray's `Dataset.to_dict(data=False)` writes it",
     schema: OBJECT,
     content: groupDict,
   },
   {
     name: "info",
-    summary: "Schema of a group, near NCO-JSON",
+    summary: "Dimensions, variables and attributes of a group, similar to NCO-JSON",
     schema: OBJECT,
     content: groupSchema,
   },
@@ -194,14 +194,14 @@ const MAX_LIMIT = 10_000;
 const KEPT_PAGES = { maxBytes: 8 * 1024 * 1024, maxEntries: 1_000 };
 
 const PARAMETERS: Readonly<Record<string, QueryParameter>> = {
-  prefix: { description: "Beginning of the ids that are listed", schema: { type: "string" } },
+  prefix: { description: "Lists only ids that begin with this text", schema: { type: "string" } },
   limit: {
     description:
-      "Ids of one page. If there are more, the answer has the header `Link` with the URL of the next page, relation `next`. Default: all",
+      "Maximum number of ids. If there are more, the answer has the header `Link` with the URL of the next page, relation `next`. Default: all",
     schema: { type: "integer", minimum: 1, maximum: MAX_LIMIT },
   },
   after: {
-    description: "Id behind which the page begins; it need not exist any more",
+    description: "Id after which the list begins; it need not exist any more",
     schema: { type: "string" },
   },
 };
@@ -251,7 +251,7 @@ function createDatasetList(context: PluginContext): Route {
     path: "/datasets",
     priority: "page",
     operation: {
-      summary: "Ids of all datasets, in the order configured, then sorted",
+      summary: "Ids of all datasets: first those configured, in their order, then all others, sorted",
       contentType: JSON_TYPE,
       schema: NAMES,
       query: PARAMETERS,

@@ -79,7 +79,7 @@ async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
   }
 
   const operation = {
-    summary: "A dataset to look at: maps and plots, drawn by the browser",
+    summary: "Explorer of a dataset: maps and plots, drawn by the browser",
     contentType: "text/html; charset=utf-8",
   };
   return [
@@ -97,7 +97,7 @@ async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
       priority: "page",
       operation: {
         ...operation,
-        summary: "A group, and those below it, to look at",
+        summary: "Explorer of a group and the groups below it",
         parameters: { ...PARAMETERS, group_path: "Path of a group, as `groups` lists it" },
       },
       handler(request) {
@@ -109,7 +109,7 @@ async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
       path: "/assets/explore/{file}",
       priority: "page",
       operation: {
-        summary: "A file that the explorer needs",
+        summary: "File of the explorer",
         contentType: "application/octet-stream",
         parameters: { file: "Name of the file, with a hash of its content" },
       },

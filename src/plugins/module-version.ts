@@ -14,7 +14,7 @@ const moduleVersionPlugin = {
         path: "/versions",
         priority: "page",
         operation: {
-          summary: "Versions of this package, its dependencies, Node.js and the system",
+          summary: "Versions of zpublish, its dependencies, Node.js and the operating system",
           contentType: "application/json",
           schema: { type: "object", additionalProperties: { type: "string" } },
           ranged: true,

@@ -6,10 +6,11 @@ import { settlesWithin } from "../event-loop/settles-within.js";
 import { ASK_EACH_TIME } from "../http/access/access-rules.js";
 import type { Document, DocumentReply, RouteRequest } from "../http/reply.js";
 import { elementCount, type Group } from "../model/data-tree.js";
+import { type Coverage, readCoverage } from "../pages/coverage.js";
 import { datasetPageSteps } from "../pages/dataset-page.js";
 import { coordinatesOf, STORE_PREFIXES, type StorePrefix } from "../pages/group-section.js";
 import { looksOf } from "../pages/look-links.js";
-import { encodeSegment } from "../pages/page.js";
+import { encodeSegment, PAGE_HEADERS } from "../pages/page.js";
 import { type PagePlace, placeOf, placePage, quotesAddress } from "../pages/page-place.js";
 import type { PreviewService, PreviewValues } from "../pages/preview-service.js";
 import type { PluginContext } from "./plugin.js";
@@ -46,12 +47,25 @@ export function createPageReplies(context: PluginContext) {
   const flights = createSingleFlight<MadePage>();
 
   async function make(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
-    const previews = await collectPreviews(snapshot, nested ? groupsBelow(snapshot, group) : [group]);
+    const groups = nested || group.path === "/" ? groupsBelow(snapshot, group) : [group];
+    let coverage: Coverage = {};
+    const covering = readCoverage(snapshot, context.previews, groups).then(
+      (found) => {
+        coverage = found;
+      },
+      // A page never fails because of what it shows at its top.
+      () => undefined,
+    );
+    const [previews, isCovered] = await Promise.all([
+      collectPreviews(snapshot, nested ? groupsBelow(snapshot, group) : [group]),
+      settlesWithin(covering, PREVIEW_TIMEOUT_MS),
+    ]);
     const steps = datasetPageSteps({
       snapshot,
       group,
       nested,
       previews: previews.values,
+      coverage,
       stores: storesOf(context),
       looks: looksOf(context.routes(), context.datasetPath),
       serviceTitle: context.title,
@@ -59,7 +73,7 @@ export function createPageReplies(context: PluginContext) {
       serviceLinks: SERVICE_LINKS.filter((name) => context.routes().some(({ path }) => path === `/${name}`)),
     });
     const html = await runCooperatively(steps);
-    return { page: new PlacedPage(html, context.createDocument), complete: previews.complete };
+    return { page: new PlacedPage(html, context.createDocument), complete: previews.complete && isCovered };
   }
 
   function current(snapshot: DatasetSnapshot, group: Group, nested: boolean): MadePage | Promise<MadePage> {
@@ -89,7 +103,8 @@ export function createPageReplies(context: PluginContext) {
       const document = page.at(place);
       // Other caches must not keep an incomplete page for as long as the dataset's configuration allows.
       const cacheControl = complete ? snapshot.cacheControl : ASK_EACH_TIME;
-      return { kind: "document", document, cacheControl, quotesAddress: page.quotesAddress };
+      const { quotesAddress } = page;
+      return { kind: "document", document, cacheControl, quotesAddress, headers: PAGE_HEADERS };
     },
   };
 }

@@ -16,7 +16,7 @@ const pluginInfoPlugin = {
         path: "/plugins",
         priority: "page",
         operation: {
-          summary: "Every loaded plugin by name",
+          summary: "Names, versions and origins of all plugins",
           contentType: "application/json",
           schema: PLUGINS_SCHEMA,
           ranged: true,

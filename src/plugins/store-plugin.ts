@@ -181,7 +181,7 @@ function createRoutes(format: StoreFormat, context: PluginContext, place: StoreP
     {
       path: place.path,
       priority: "page",
-      operation: { summary: "Redirects to the store's listing", contentType: HTML_TYPE },
+      operation: { summary: "Redirects to the directory listing of the store", contentType: HTML_TYPE },
       handler({ params }) {
         place.snapshotOf(datasets.get(params.dataset_id as string));
         return { kind: "redirect", to: "with-slash" };
@@ -191,7 +191,7 @@ function createRoutes(format: StoreFormat, context: PluginContext, place: StoreP
       path: `${place.path}/{group_path:path}/`,
       priority: "page",
       operation: {
-        summary: "Listing of a group or an array, with relative links",
+        summary: "Directory listing of a group or an array, with relative links",
         contentType: HTML_TYPE,
         parameters: NODE,
       },

@@ -30,7 +30,7 @@ const thumbnailPlugin = {
       path: "/datasets/{dataset_id}/thumbnail/{var:path}.png",
       priority: "page",
       operation: {
-        summary: "A small picture of a variable",
+        summary: "Thumbnail of a variable",
         description:
           "A slice of the two horizontal dimensions, at the middle time and the first index of other dimensions. `index.{dimension}=n` chooses another, from the end if `n` is negative. " +
           "Missing values are transparent. Images are shown in colour, unless the query names a band, a range or a scale. At most 16 chunks of 64 MiB in all are read, or 60 of 4 MiB: of a larger slice an overview is shown, or its centre. " +

@@ -12,14 +12,18 @@ const zarrPlugin = createStorePlugin({
   name: "zarr",
   version: 2,
   documents: [
-    { name: ".zarray", summary: "Zarr v2 array document", ofArray: ({ document }) => ({ ...document }) },
+    {
+      name: ".zarray",
+      summary: "Metadata of an array (Zarr v2)",
+      ofArray: ({ document }) => ({ ...document }),
+    },
     {
       name: ".zattrs",
-      summary: "Attributes of a group or an array, _ARRAY_DIMENSIONS included",
+      summary: "Attributes of a group or an array, with `_ARRAY_DIMENSIONS`",
       ofArray: ({ zattrs }) => zattrs,
       ofGroup: (_snapshot, _group, attrs) => completed(attrs),
     },
-    { name: ".zgroup", summary: "Zarr v2 group document", ofGroup: GROUP_DOCUMENT },
+    { name: ".zgroup", summary: "Metadata of a group (Zarr v2)", ofGroup: GROUP_DOCUMENT },
     {
       name: ".zmetadata",
       summary: "Consolidated metadata of a group and everything below it",
@@ -28,7 +32,7 @@ const zarrPlugin = createStorePlugin({
   ],
   chunkPath: "{var:path}/{chunk}",
   chunkOperation: {
-    summary: "One encoded chunk",
+    summary: "One chunk, encoded",
     parameters: {
       dataset_id: "Id of the dataset",
       var: "Path of the variable: `t2m`, `a/b/t2m`",

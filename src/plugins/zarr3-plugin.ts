@@ -11,14 +11,14 @@ const zarr3Plugin = createStorePlugin({
   documents: [
     {
       name: "zarr.json",
-      summary: "Zarr v3 document of a group or an array; of a group with consolidated metadata",
+      summary: "Metadata of an array, or of a group and everything below it (Zarr v3)",
       ofArray: (array) => array.describeV3().document,
       ofGroup: consolidatedGroup,
     },
   ],
   chunkPath: "{chunk_path:path}",
   chunkOperation: {
-    summary: "One encoded chunk, or a shard",
+    summary: "One chunk or shard, encoded",
     parameters: {
       dataset_id: "Id of the dataset",
       chunk_path: "Path of the variable and indices of the chunk: `a/b/t2m/c/0/12/3`; `t2m/c` for a scalar",
