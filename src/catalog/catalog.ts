@@ -3,7 +3,7 @@ import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js
 import { createSingleFlight } from "../collections/single-flight.js";
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import type { DatasetRegistry } from "../dataset/dataset-registry.js";
-import { isDamage, messageOf, ZpublishError } from "../errors.js";
+import { type ErrorData, errorToData, isDamage, messageOf, ZpublishError } from "../errors.js";
 import { runCooperatively } from "../event-loop/cooperative-task.js";
 import { joined } from "../event-loop/joined.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
@@ -23,7 +23,7 @@ import { type FileForm, readFileForm } from "./file-form.js";
 export type CatalogDescription =
   | { readonly summary: DatasetSummary; readonly location: string; readonly form: FileForm | undefined }
   /** A dataset that cannot be opened. The message may name files: it is for the log. */
-  | { readonly problem: { readonly code: ZpublishError["code"]; readonly message: string } };
+  | { readonly problem: ErrorData };
 
 /** Descriptions of datasets that need not be open. */
 export type Catalog = ReturnType<typeof createCatalog>;
@@ -130,8 +130,7 @@ export function createCatalog(
       return await (open === undefined ? datasets.lend(id, read) : read(open));
     } catch (error) {
       if (!(error instanceof ZpublishError)) throw error;
-      const { code, message } = error;
-      return { problem: { code, message } };
+      return { problem: errorToData(error) };
     }
   }
 

@@ -8,13 +8,14 @@ import {
   idFolderSteps,
   idPageSteps,
 } from "../dataset/id-page.js";
-import { messageOf, ZpublishError } from "../errors.js";
+import { errorFromData, messageOf, ZpublishError } from "../errors.js";
 import { runCooperatively } from "../event-loop/cooperative-task.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
-import { publicDetail } from "../http/error-reply.js";
+import { publicDetail, publicReason } from "../http/error-reply.js";
 import type { DocumentReply } from "../http/reply.js";
 import type { Route } from "../http/router.js";
 import { type DatasetList, homePageSteps, type ListedDataset } from "../pages/home-page.js";
+import { PAGE_HEADERS } from "../pages/page.js";
 import { placeOf } from "../pages/page-place.js";
 import { PlacedPage } from "../plugins/page-replies.js";
 import type { PluginContext } from "../plugins/plugin.js";
@@ -62,7 +63,8 @@ export function homeRoute(context: PluginContext, catalog: Catalog = catalogOfOp
         after: asked.get("after") ?? "",
         limit: PAGE_DATASETS,
       });
-      return { kind: "document", document: page.at(place), quotesAddress: page.quotesAddress };
+      const { quotesAddress } = page;
+      return { kind: "document", document: page.at(place), quotesAddress, headers: PAGE_HEADERS };
     },
   };
 }
@@ -177,9 +179,10 @@ async function listedDatasets(
     ids.map((id): [string, ListedDataset] => {
       const description = descriptions.get(id);
       if (description !== undefined && "summary" in description) return [id, description];
-      const { code, message } = description?.problem ?? failures.get(id) ?? {};
-      if (code === undefined) return [id, { isAwaited: catalog.isAwaited(id) }];
-      return [id, { problem: publicDetail(new ZpublishError(code, message ?? "")) }];
+      const problem = description?.problem ?? failures.get(id);
+      if (problem === undefined) return [id, { isAwaited: catalog.isAwaited(id) }];
+      const error = errorFromData(problem);
+      return [id, { problem: publicReason(error) ?? publicDetail(error) }];
     }),
   );
 }

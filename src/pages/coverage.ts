@@ -9,6 +9,8 @@ import type { PreviewService } from "./preview-service.js";
 export interface Coverage {
   /** First and last time as ISO texts, without fractions of seconds. Undefined if the dataset has no time. */
   readonly period?: readonly [from: string, to: string] | undefined;
+  /** Calendar of the period, as CF names it. Undefined if it is the usual one. */
+  readonly calendar?: string | undefined;
   /** Degrees of the outermost cell centres. Undefined if the dataset has no latitudes and longitudes. */
   readonly extent?: GeographicExtent | undefined;
 }
@@ -35,17 +37,21 @@ export async function readCoverage(
   groups: Iterable<Group> = snapshot.tree.groups.values(),
 ): Promise<Coverage> {
   let period: Coverage["period"];
+  let calendar: string | undefined;
   let extent: Coverage["extent"];
   let searched = 0;
   for (const group of groups) {
     if (++searched > MAX_GROUPS) break;
     const time = period === undefined ? timeOf(snapshot, group) : undefined;
-    if (time !== undefined) period = await readPeriod(time, previews);
+    if (time !== undefined) {
+      period = await readPeriod(time, previews);
+      calendar = period && unusualCalendar(time.variable.attrs);
+    }
     const places = extent === undefined ? placesOf(snapshot, group) : undefined;
     if (places !== undefined) extent = await readExtent(places, previews);
   }
   const { attrs } = snapshot.tree.root;
-  return { period: period ?? statedPeriod(attrs), extent: extent ?? statedExtent(attrs) };
+  return { period: period ?? statedPeriod(attrs), calendar, extent: extent ?? statedExtent(attrs) };
 }
 
 /** Finds the time of a group: the coordinate of a dimension, else another one of few dimensions. */
@@ -56,6 +62,12 @@ function timeOf({ arrays }: DatasetSnapshot, { variables, coordinateNames }: Gro
     )
     .sort((a, b) => rankOf(a) - rankOf(b));
   return times[0] && arrays.get(times[0].path);
+}
+
+function unusualCalendar({ calendar }: JsonObject): string | undefined {
+  const isUsual =
+    typeof calendar !== "string" || /^(?:standard|gregorian|proleptic_gregorian)$/i.test(calendar);
+  return isUsual ? undefined : calendar;
 }
 
 function isTime({ attrs, dims, dataType }: Variable): boolean {

@@ -29,14 +29,13 @@ import {
   type Markup,
   markup,
   NO_MARKUP,
-  PAGE_SCRIPT,
   type Page,
   renderCode,
   renderPage,
   shortened,
   trustedMarkup,
 } from "./page.js";
-import { createPageBudget, DATASET_URL, ROOT, TOKEN_QUERY, UP } from "./page-place.js";
+import { createPageBudget, DATASET_URL, PAGE_SCRIPT_LINK, ROOT, TOKEN_QUERY, UP } from "./page-place.js";
 import type { PreviewValues } from "./preview-service.js";
 import { firstText } from "./variable-row.js";
 
@@ -78,7 +77,7 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
       link: trustedMarkup(`${ROOT}${encodeSegment(name)}${TOKEN_QUERY}`),
     })),
     ...summary,
-    script: trustedMarkup(`${ROOT}assets/pages/${PAGE_SCRIPT.name}${TOKEN_QUERY}`),
+    script: PAGE_SCRIPT_LINK,
     main: markup`<div class="top"><div class="about"><h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
 ${titleLine(group)}
 <dl class="extent">${[...extentFacts(page.coverage), ["Size", facts], ...placeOf(snapshot)].map(
@@ -95,9 +94,10 @@ ${renderAddresses(snapshot, group, nested, stores)}`,
 }
 
 /** Writes period and area as terms and facts. */
-function extentFacts({ period, extent }: Coverage): [term: string, fact: string][] {
+function extentFacts({ period, calendar, extent }: Coverage): [term: string, fact: string][] {
+  const inCalendar = calendar === undefined ? "" : `, calendar ${calendar}`;
   return [
-    ...(period === undefined ? [] : [["Period", formatPeriod(period)] as [string, string]]),
+    ...(period === undefined ? [] : [["Period", formatPeriod(period) + inCalendar] as [string, string]]),
     ...(extent === undefined ? [] : [["Area", formatExtent(extent)] as [string, string]]),
   ];
 }

@@ -15,10 +15,11 @@ import {
   type Markup,
   markup,
   NO_MARKUP,
+  renderCode,
   renderPage,
   trustedMarkup,
 } from "./page.js";
-import { AND_TOKEN, SERVICE_URL, TOKEN_FIELD, TOKEN_QUERY } from "./page-place.js";
+import { AND_TOKEN, PAGE_SCRIPT_LINK, SERVICE_URL, TOKEN_FIELD, TOKEN_QUERY } from "./page-place.js";
 
 /** Content of the home page. */
 interface HomePage {
@@ -52,6 +53,7 @@ export function* homePageSteps(page: HomePage): CooperativeTask<string> {
     links: links.map((name) => ({ text: name, link: trustedMarkup(`${name}${TOKEN_QUERY}`) })),
     description: description.slice(0, MAX_DESCRIPTION_CHARS),
     image: imageOf(list, listLinks),
+    ...(list.alike.length > 0 && { script: PAGE_SCRIPT_LINK }),
     main: markup`<h1><bdi>${title}</bdi>${list.folder !== "" && markup` <span class="path">${pathOf(list.folder)}</span>`}</h1>
 <p class="facts">${count} to read over HTTP, as Zarr stores and as JSON.</p>
 ${list.alike.map(renderAlike)}
@@ -109,7 +111,7 @@ interface AlikeNotice {
 function renderAlike({ ids, files, option, publicCommand }: AlikeNotice): Markup {
   const compared = ids.size < files && markup` (${formatCount(ids.size)} of them were compared)`;
   return markup`<div class="notice"><p>${formatCounted(files, "file")} look like one dataset${compared}. With <code>${option}</code>, the server publishes them as one. Its log has the whole command:</p>
-<pre class="copy" tabindex="0" aria-label="Command that publishes them as one dataset">zpublish serve ${publicCommand}</pre></div>
+${renderCode("Command that publishes them as one dataset", `zpublish serve ${publicCommand}`)}</div>
 `;
 }
 

@@ -1,6 +1,6 @@
 import { queryToken } from "../http/handle-request.js";
 import type { RouteRequest } from "../http/reply.js";
-import { escapeHtml } from "./page.js";
+import { escapeHtml, PAGE_SCRIPT, trustedMarkup } from "./page.js";
 
 /** Parts of a page that differ between requests for it. */
 export interface PagePlace {
@@ -33,6 +33,9 @@ export const TOKEN_FIELD = "\ufdd6";
 export const ROOT = "\ufdd3";
 /** Placeholder of the absolute URL of the page's dataset, with a slash at its end. */
 export const DATASET_URL = "\ufdd4";
+
+/** Link of a page to {@link PAGE_SCRIPT}. */
+export const PAGE_SCRIPT_LINK = trustedMarkup(`${ROOT}assets/pages/${PAGE_SCRIPT.name}${TOKEN_QUERY}`);
 
 /** Completes a page, which is made once, for one request. */
 export function placePage(html: string, place: PagePlace): string {

@@ -27,7 +27,6 @@ import type { Log } from "../observe/log.js";
 import { packageVersions } from "../observe/versions.js";
 import { type OpenSourceOptions, openSource } from "../open/open-source.js";
 import { coreRoutes } from "../openapi/core-routes.js";
-import { createErrorPage } from "../pages/error-page.js";
 import type { PreviewService } from "../pages/preview-service.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/documents.js";
 import { isGivenPlugin, loadPlugins } from "../plugins/load-plugins.js";
@@ -36,6 +35,7 @@ import { createGivenProvider, createPluginProvider } from "../plugins/plugin-pro
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { Freshness } from "../stores/object-versions.js";
 import type { Source } from "../zarr/stored-tree.js";
+import { createErrorPage } from "./error-page.js";
 
 /** The plugins of an app. Successive apps share plugins whose configuration is the same. */
 interface AppPlugins {

@@ -14,7 +14,6 @@ import {
   renderMetrics,
 } from "../observe/metrics.js";
 import { packageVersion } from "../observe/versions.js";
-import { createErrorPage } from "../pages/error-page.js";
 import { createPreviewService, type PreviewService } from "../pages/preview-service.js";
 import { defaultMemoryBudget } from "../pool/chunk-task.js";
 import {
@@ -24,6 +23,7 @@ import {
   type EncodePoolStats,
 } from "../pool/encode-pool.js";
 import { setSourceTimeout } from "../stores/file-calls.js";
+import { createErrorPage } from "./error-page.js";
 import { type MetricSources, serverMetrics } from "./metrics.js";
 import type { App, ServerConfig } from "./open-app.js";
 import { createHealthEndpoints, createReadiness } from "./readiness.js";

@@ -87,6 +87,15 @@ t.test("the period is that of the time axis, else of other times", async (t) => 
     t.same(await textsOf(given), [expected, undefined], expected ?? "no times");
 });
 
+t.test("a calendar that is not the usual one is named", async (t) => {
+  for (const calendar of [undefined, "Gregorian", "360_day"] as const) {
+    const time = { dims: ["time"], shape: [2], attrs: { ...DAYS, ...(calendar && { calendar }) } };
+    const snapshot = fakeSnapshot("x", { variables: { time } });
+    const previews = { values: async () => undefined, numbers: async () => [0, 30] };
+    t.equal((await readCoverage(snapshot, previews)).calendar, calendar === "360_day" ? calendar : undefined);
+  }
+});
+
 t.test("without coordinates, attributes tell period and extent", async (t) => {
   const extent = {
     ...{ geospatial_lon_min: "-5.5", geospatial_lon_max: 355, geospatial_lat_min: 10 },

@@ -68,11 +68,12 @@ t.test("a dataset's page shows what xarray's representation shows", async (t) =>
     ]),
     coverage: {
       period: ["1948-01-01T00:00:00", "1949-12-30T18:00:00"],
+      calendar: "noleap",
       extent: { west: -160, east: -30, south: 15, north: 75 },
     },
   });
   for (const shown of [
-    "<dt>Period</dt><dd>1948-01-01 00:00 to 1949-12-30 18:00</dd>",
+    "<dt>Period</dt><dd>1948-01-01 00:00 to 1949-12-30 18:00, calendar noleap</dd>",
     "<dt>Area</dt><dd>160°W to 30°W, 15°N to 75°N</dd>",
     "<b>time</b>: 2920",
     "4x daily NMC reanalysis (1948)",

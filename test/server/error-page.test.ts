@@ -5,7 +5,7 @@ import { severalDatasets } from "../../src/dataset/dataset.js";
 import { ZpublishError } from "../../src/errors.js";
 import { prefersPage } from "../../src/http/error-reply.js";
 import { createHttpServer } from "../../src/http/server.js";
-import { createErrorPage } from "../../src/pages/error-page.js";
+import { createErrorPage } from "../../src/server/error-page.js";
 import { withinLocation } from "../../src/zarr/stored-tree.js";
 import { imageTags, writeTiff } from "../formats/tiff/tiff-writer.js";
 import { jsonOf, rawRequest } from "../support/servers/raw-request.js";
@@ -76,8 +76,8 @@ t.test("errors are pages for browsers and JSON for all others", async (t) => {
     ["/root/datasets/air/groups/x/y", 404, '<a href="../../../../datasets/air/">Dataset <bdi>air</bdi></a>'],
     ["/root/datasets/air/zarr/t/9", 404, "Chunk &#39;9&#39; is absent."],
     ["/root/datasets/%zz/", 422, "<h1>This address is not valid</h1>"],
-    ["/root/broken", 500, "needs something that is not supported", "LERC, which is not &lt;read&gt;."],
-    ["/root/failing", 500, "Internal Server Error", "tell the operator"],
+    ["/root/broken", 500, "stored in a way that the service cannot read", "LERC, which is not &lt;read&gt;."],
+    ["/root/failing", 500, "Something went wrong in the service.", "tell the operator"],
     ["/root/busy", 503, "<h1>Not available at the moment</h1>", '<a href="">Try again</a>'],
   ] as const) {
     const page = await rawRequest(port, path, { headers: { Accept: BROWSER } });

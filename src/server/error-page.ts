@@ -9,8 +9,8 @@ import {
   PAGE_HEADERS,
   renderPage,
   trustedMarkup,
-} from "./page.js";
-import { placeOf, placePage, ROOT, TOKEN_QUERY } from "./page-place.js";
+} from "../pages/page.js";
+import { placeOf, placePage, ROOT, TOKEN_QUERY } from "../pages/page-place.js";
 
 /** Heading and sentence of a page by its status; the sentence is the error's own if there is none here. */
 const TEXTS: Readonly<Record<string, { readonly heading: string; readonly sentence?: string }>> = {
@@ -86,7 +86,18 @@ const TOKEN_FORM = trustedMarkup(
   '<form class="filter"><label for="token">Token</label> <input id="token" name="token" type="password" autocomplete="off" required> <button>Open</button></form>',
 );
 
-function sentenceOf({ detail }: ErrorFacts): string {
+/** What programs are told in the words of the source is said in words of the dataset. */
+const SENTENCES: Partial<Record<ErrorFacts["code"], string>> = {
+  unsupported: "This dataset is stored in a way that the service cannot read.",
+  "invalid-metadata": "This dataset is damaged or incomplete.",
+  "source-unreadable": "The place where this dataset is stored cannot be read at the moment.",
+  "corrupt-chunk": "This part of the dataset is damaged.",
+  internal: "Something went wrong in the service.",
+};
+
+function sentenceOf({ code, detail }: ErrorFacts): string {
+  const sentence = SENTENCES[code];
+  if (sentence !== undefined) return sentence;
   if (detail === "Not Found") return "There is nothing at this address.";
   return /[.!?…]$/.test(detail) ? detail : `${detail}.`;
 }
