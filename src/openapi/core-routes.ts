@@ -73,10 +73,8 @@ export function coreRoutes(
   own: { readonly catalog?: Catalog; readonly needsToken?: boolean } = {},
 ): Route[] {
   const { title, datasetPath } = context;
-  const assets = createDocsAssets(context.createDocument);
   // Made at the first request, when the route table is complete.
   let openApi: Document | undefined;
-  let docs: Document | undefined;
   return [
     homeRoute(context, own.catalog),
     pageAssetRoute(context.createDocument),
@@ -104,6 +102,15 @@ export function coreRoutes(
         return reply(openApi);
       },
     },
+    ...docsRoutes(context),
+  ];
+}
+
+function docsRoutes(context: PluginContext): Route[] {
+  const assets = createDocsAssets(context.createDocument);
+  // Made at the first request, when the route table is complete.
+  let docs: Document | undefined;
+  return [
     {
       path: "/docs",
       priority: "page",

@@ -1,7 +1,8 @@
+import { axisRole } from "../cf/axis-roles.js";
 import type { DatasetSnapshot } from "../dataset/dataset.js";
 import { describeLevels } from "../dataset/overviews/overviews.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import type { Group } from "../model/data-tree.js";
+import type { Group, Variable } from "../model/data-tree.js";
 import { type Coverage, formatExtent, formatPeriod } from "./coverage.js";
 import {
   factsSteps,
@@ -80,7 +81,7 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
     script: PAGE_SCRIPT_LINK,
     main: markup`<div class="top"><div class="about"><h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
 ${titleLine(group)}
-<dl class="extent">${[...extentFacts(page.coverage), ["Size", facts], ...placeOf(snapshot)].map(
+<dl class="extent">${[...extentFacts(page), ["Size", facts], ...placeOf(snapshot)].map(
       ([term, fact]) => markup`<div><dt>${term}</dt><dd>${fact}</dd></div>`,
     )}</dl>
 ${looks.explorer && hasContent(group) && markup`<p><a class="explore" href="${exploreLink(UP, group.path)}">Explore</a> <span class="muted">maps and plots in your browser</span></p>`}</div>
@@ -93,13 +94,28 @@ ${renderAddresses(snapshot, group, nested, stores)}`,
   });
 }
 
-/** Writes period and area as terms and facts. */
-function extentFacts({ period, calendar, extent }: Coverage): [term: string, fact: string][] {
+/** Writes period and area as terms and facts; without latitudes and longitudes, the range of each horizontal axis. */
+function extentFacts({ coverage, group, previews }: DatasetPage): [term: string, fact: string][] {
+  const { period, calendar, extent } = coverage;
+  const area = extent === undefined ? gridText(group, previews) : formatExtent(extent);
   const inCalendar = calendar === undefined ? "" : `, calendar ${calendar}`;
   return [
     ...(period === undefined ? [] : [["Period", formatPeriod(period) + inCalendar] as [string, string]]),
-    ...(extent === undefined ? [] : [["Area", formatExtent(extent)] as [string, string]]),
+    ...(area === "" ? [] : [["Area", area] as [string, string]]),
   ];
+}
+
+/** Writes the ranges of the axes of a projected grid: `x 399965 to 509755 m, y 4990245 to 5100035 m`. Empty if none is known. */
+function gridText({ variables, coordinateNames }: Group, previews: DatasetPage["previews"]): string {
+  const texts = [...coordinateNames].sort().flatMap((name) => {
+    const { path, dims, attrs } = variables.get(name) as Variable;
+    const role = dims.length === 1 && dims[0] === name ? axisRole(name, attrs) : undefined;
+    const { first = [], last = [] } = previews.get(path) ?? {};
+    const ends = [first[0], last.at(-1) ?? first.at(-1)].map(Number).sort((a, b) => a - b);
+    if ((role !== "X" && role !== "Y") || !ends.every(Number.isFinite)) return [];
+    return [`${name} ${ends.join(" to ")} ${firstText(attrs, ["units"]) ?? ""}`.trim()];
+  });
+  return texts.join(", ");
 }
 
 function hasContent({ variables, childNames }: Group): boolean {

@@ -103,6 +103,20 @@ t.test("a dataset's page shows what xarray's representation shows", async (t) =>
   t.notMatch(html, /javascript:|\son[a-z]+=|\sstyle=|NaN B|undefined/);
 });
 
+t.test("a grid without latitudes and longitudes has the ranges of its axes", (t) => {
+  const axis = (name: string, attrs = {}) => ({ dims: [name], shape: [9], attrs });
+  const variables = { y: axis("y", { units: "m" }), x: axis("x", { units: "m" }), band: axis("band") };
+  const previews = new Map([
+    ["x", { first: ["399965.0", "399975.0"], last: ["509755.0"] }],
+    ["y", { first: ["5100035.0"], last: ["4990245.0"] }],
+    ["band", { first: ["1", "2"], last: [] }],
+  ]);
+  const html = render({ snapshot: fakeSnapshot("utm", { variables }), previews });
+  t.match(html, "<dt>Area</dt><dd>x 399965 to 509755 m, y 4990245 to 5100035 m</dd>");
+  t.notMatch(render({ snapshot: fakeSnapshot("utm", { variables }) }), "<dt>Area</dt>");
+  t.end();
+});
+
 t.test("every link is relative but those of attributes", async (t) => {
   const snapshot = climateTree();
   for (const group of [snapshot.tree.root, groupAt(snapshot, "/model b/fine")]) {
