@@ -162,9 +162,11 @@ pre{margin:.4rem 0 0;padding:.6rem .8rem;background:var(--panel);border:1px soli
 .snippet button:hover{border-color:var(--accent)}
 .snippet [role=status]:not(:empty){top:2rem;padding:.05rem .5rem;background:var(--bg);border-radius:.3rem}
 .snippet:has(button) .copy{padding-right:4.2rem}
+.client .snippet .copy,.code .snippet .copy{white-space:pre;overflow-x:auto;padding-right:.8rem}
 .links{gap:.2rem 1rem;margin:.4rem 0 0;font-size:.9rem}
 .clients{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28rem),1fr));gap:0 1.2rem}
-.sub .muted{font-weight:400;text-transform:none;letter-spacing:0}
+.client .sub{text-transform:none;letter-spacing:0}
+.sub .muted{font-weight:400}
 .addresses{margin-top:1rem}
 .client{margin-top:.8rem}
 .explore{display:inline-block;padding:0 .8rem;border:1px solid var(--accent);border-radius:1rem;font-size:.9rem;font-weight:600;text-decoration:none}
@@ -310,7 +312,7 @@ ${
 `
 }</head>
 <body>
-<header><div class="wrap"><nav aria-label="Breadcrumb"><ol>${breadcrumb.map(renderCrumb)}</ol></nav><nav aria-label="Service"><ul class="links bar">${links.map(renderCrumb)}</ul></nav></div></header>
+<header><div class="wrap"><nav aria-label="Breadcrumb"><ol>${breadcrumb.map(renderCrumb)}</ol></nav>${links.length > 0 && markup`<nav aria-label="Service"><ul class="links bar">${links.map(renderCrumb)}</ul></nav>`}</div></header>
 <main class="wrap">
 ${main}
 </main>

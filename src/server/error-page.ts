@@ -86,7 +86,7 @@ const TOKEN_FORM = trustedMarkup(
   '<form class="filter"><label for="token">Token</label> <input id="token" name="token" type="password" autocomplete="off" required> <button>Open</button></form>',
 );
 
-/** What programs are told in the words of the source is said in words of the dataset. */
+/** Sentences of pages about a dataset that cannot be read, by the code of the error. */
 const SENTENCES: Partial<Record<ErrorFacts["code"], string>> = {
   unsupported: "This dataset is stored in a way that the service cannot read.",
   "invalid-metadata": "This dataset is damaged or incomplete.",
