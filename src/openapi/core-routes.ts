@@ -114,7 +114,7 @@ function docsRoutes(context: PluginContext): Route[] {
     {
       path: "/docs",
       priority: "page",
-      operation: { summary: "Page that describes this API, to try it out", contentType: HTML_TYPE },
+      operation: { summary: "Page that describes this API", contentType: HTML_TYPE },
       handler() {
         docs ??= context.createDocument(
           renderDocsPage(context.title, context.routes(), assets.version),

@@ -137,7 +137,7 @@ b.name{font-weight:700}
 .more{padding:.7rem .8rem .9rem;border-top:1px dashed var(--line);display:flex;flex-wrap:wrap;gap:.8rem 2rem}
 .more>*{min-width:0}
 .more>.wide{flex:1 1 22rem}
-.more h4,.sub{font-size:.8rem;font-weight:650;margin:0 0 .3rem;color:var(--muted);text-transform:uppercase;letter-spacing:.04em}
+.more h3,.sub{font-size:.8rem;font-weight:650;margin:0 0 .3rem;color:var(--muted);text-transform:uppercase;letter-spacing:.04em}
 dl{margin:0}
 dl>div{display:grid;grid-template-columns:minmax(6rem,11rem) minmax(0,1fr);gap:0 1rem;padding:.15rem 0}
 dt{color:var(--muted)}
@@ -148,7 +148,6 @@ dd{margin:0;white-space:pre-wrap}
 .panel{border:1px solid var(--line);border-radius:.5rem;padding:.6rem .9rem;margin-top:.5rem}
 .long>summary::after{content:" … show all";color:var(--accent)}
 .long[open]>summary{display:none}
-.long>div{max-height:30rem;overflow:auto}
 figure{margin:0;color:var(--muted);font-size:.8rem}
 figure svg{display:block;max-width:100%;height:auto;overflow:visible}
 svg .face{fill:var(--face);stroke:var(--grid)}

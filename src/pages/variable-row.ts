@@ -130,7 +130,7 @@ function renderDetails(row: VariableRow, budget: PageBudget): Markup {
       ? markup`<p class="muted">No attributes</p>`
       : renderAttributes(variable.attrs, budget);
   const diagram = renderChunkDiagram(dims, shape, chunkShape);
-  return markup`<div class="wide"><h4>Attributes</h4>${attributes}</div><div class="wide"><h4>Storage</h4><dl>${storageFacts(
+  return markup`<div class="wide"><h3>Attributes</h3>${attributes}</div><div class="wide"><h3>Storage</h3><dl>${storageFacts(
     row,
   ).map(
     ([term, fact]) => markup`<div><dt>${term}</dt><dd>${fact}</dd></div>`,
