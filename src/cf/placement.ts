@@ -123,8 +123,8 @@ function groupOf(path: string): string {
 }
 
 /** Usual names: `XLAT_U`, `TLAT`, `nav_lat`, `geolat_t`, `lat_rho`, `Latitude`. */
-const LATITUDE_NAME = /^(?:[a-z]{1,4}_?)?lat(?:itudes?)?(?:_\w+)?$/i;
-const LONGITUDE_NAME = /^(?:[a-z]{1,4}_?)?lon(?:g|gitudes?)?(?:_\w+)?$/i;
+const LATITUDE_NAME = /^(?:[xtuvfqc]|nav_?|geo)?lat(?:itudes?)?(?:_\w+)?$/i;
+const LONGITUDE_NAME = /^(?:[xtuvfqc]|nav_?|geo)?lon(?:g|gitudes?)?(?:_\w+)?$/i;
 
 /** Creates a function that finds latitudes and longitudes of the cells of a variable (CF section 5.2). */
 function createGridFinder<V extends CfVariable>(variables: Iterable<V>) {
@@ -175,13 +175,17 @@ function fits({ dims, shape }: CfVariable, variable: CfVariable): boolean {
   });
 }
 
-/** Less for coordinates that the attribute `coordinates` names, then for those of the same group, of one above, of one nearby. */
-function rankOf({ path, dims }: CfVariable, { path: of, attrs }: CfVariable): number {
+/**
+ * Less for coordinates that the attribute `coordinates` names, then for those of the same group, of one above, of one nearby, then for
+ * those that say by their attributes what they are.
+ */
+function rankOf({ path, dims, attrs: own }: CfVariable, { path: of, attrs }: CfVariable): number {
   const named = typeof attrs.coordinates === "string" ? attrs.coordinates.trim().split(/\s+/) : [];
   const isListed = named.some((name) => `/${path}`.endsWith(`/${name.replace(/^(?:\.{0,2}\/)+/, "")}`));
-  const [group, own] = [groupOf(path), groupOf(of)];
-  const distance = own.startsWith(group) ? own.length - group.length : 1000 - sharedLength(group, own);
-  return (isListed ? 0 : 1e6) + distance * 100 + dims.length;
+  const [group, from] = [groupOf(path), groupOf(of)];
+  const distance = from.startsWith(group) ? from.length - group.length : 1000 - sharedLength(group, from);
+  const isSaid = isLatitude(own) || isLongitude(own);
+  return (isListed ? 0 : 1e6) + distance * 100 + (isSaid ? 0 : 50) + dims.length;
 }
 
 function sharedLength(one: string, other: string): number {

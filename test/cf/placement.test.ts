@@ -72,6 +72,10 @@ t.test("latitudes and longitudes of cells are found where files have them", asyn
   t.equal(placed(pop, "UVEL"), "ULAT ULONG; nlat nlon");
   const nemo: Record<string, Declared> = { nav_lat: ["y x"], nav_lon: ["y x"], sst: ["time y x"] };
   t.equal(placed(nemo, "sst"), "nav_lat nav_lon; y x", "by name alone");
+  const widths: Record<string, Declared> = { dlat: ["y x"], dlon: ["y x"], v: ["y x"] };
+  t.equal(placed(widths, "v"), "axes; y x", "widths of cells are no places");
+  const both: Record<string, Declared> = { ...nemo, north: ["y x", NORTH], east: ["y x", EAST] };
+  t.equal(placed(both, "sst"), "north east; y x", "by attributes before names");
 });
 
 t.test("a swath has its places in another group, or with a time of one step", async (t) => {
