@@ -288,7 +288,7 @@ function objectOf(value: JsonValue | undefined): JsonObject {
 }
 
 /** Most chunks, and decoded bytes, that are read without asking: what a browser reads from a server nearby in about a second. */
-const MAX_UNASKED_CHUNKS = 500;
+const MAX_UNASKED_CHUNKS = 800;
 const MAX_UNASKED_BYTES = 128 * 2 ** 20;
 /** Most decoded bytes of a chunk that is read without asking. */
 export const MAX_UNASKED_CHUNK_BYTES = 256 * 2 ** 20;
