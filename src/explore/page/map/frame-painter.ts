@@ -22,7 +22,7 @@ export type GroundColours = Readonly<Record<"missing" | "missingStripe" | "unrea
 /** Draws a thin line round dots, and leaves missing ones hollow. `line` is its colour, half transparent. */
 export function outlineDots(pixels: Uint8Array, width: number, line: Rgba, target: Uint32Array): void {
   const [red, green, blue] = line;
-  const colour = new Uint32Array(Uint8Array.of(red, green, blue, 128).buffer)[0]!;
+  const colour = new Uint32Array(Uint8Array.of(red, green, blue, 160).buffer)[0]!;
   for (let index = 0; index < pixels.length; index++) {
     const byte = pixels[index]!;
     if (byte === MISSING) target[index] = 0;

@@ -233,10 +233,10 @@ function ticksOf(drawing: Drawing): [columns: readonly Tick[], rows: readonly Ti
   const [bottom, top] = [Math.min(box.bottom, box.top), Math.max(box.bottom, box.top)];
   const { projection, aspect } = model.camera.plane.peek() ?? {};
   const graticule = projection && graticuleOf(projection, box, size);
-  const make = (index: number, low: number, high: number, count: number): readonly Tick[] => {
-    if (graticule !== undefined) return index === axes.x ? graticule.below : graticule.beside;
-    if (aspect === "degrees")
-      return degreeTicks(low, high, count, index === axes.x ? "longitude" : "latitude");
+  const make = (side: "x" | "y", low: number, high: number, count: number): readonly Tick[] => {
+    if (graticule !== undefined) return side === "x" ? graticule.below : graticule.beside;
+    if (aspect === "degrees") return degreeTicks(low, high, count, side === "x" ? "longitude" : "latitude");
+    const index = axes[side];
     const shown = model.camera.inCells.peek() ? INDEX_AXIS : values[index]!;
     return axisTicks(variable.axes[index]!, shown, low, high, count);
   };
@@ -245,12 +245,12 @@ function ticksOf(drawing: Drawing): [columns: readonly Tick[], rows: readonly Ti
   return [
     fittingTicks(
       columns,
-      (count) => make(axes.x, left, right, count),
+      (count) => make("x", left, right, count),
       (tick) => columnSpan(drawing, tick),
     ),
     fittingTicks(
       rows + 1,
-      (count) => short(make(axes.y, bottom, top, count)),
+      (count) => short(make("y", bottom, top, count)),
       (tick) => rowSpan(drawing, tick),
     ),
   ];

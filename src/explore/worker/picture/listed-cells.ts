@@ -29,8 +29,12 @@ export function dotsUnderPixels(places: Places, map: PixelMap): Int32Array {
   eachDot(places, map, 0, () => visible++);
   const share = Math.sqrt((DOT_SHARE * cells.length) / Math.PI / Math.max(1, visible)) / ratio;
   const radius = Math.max(LEAST_RADIUS, Math.min(MOST_RADIUS, share)) * ratio;
+  let [lastX, lastY] = [Number.NaN, Number.NaN];
   eachDot(places, map, radius, (cell, x, y) => {
-    if (radius >= APART_RADIUS * ratio) fillDisc(cells, width, x, y, radius + ratio, -1);
+    // Those of a track would hide each other.
+    const isNext = Math.abs(x - lastX) < radius && Math.abs(y - lastY) < radius;
+    if (radius >= APART_RADIUS * ratio && !isNext) fillDisc(cells, width, x, y, radius + ratio, -1);
+    [lastX, lastY] = [x, y];
     fillDisc(cells, width, x, y, radius, cell);
   });
   return cells;
