@@ -1,13 +1,16 @@
-import { join } from "node:path";
+import { execFileSync } from "node:child_process";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, extname, join } from "node:path";
 import { chromium, type Page } from "playwright-core";
 import { createServer } from "../../src/library/create-server.js";
 import { makeDemoData } from "../demo/demo-data.js";
 
 /*
- * Takes the README's pictures of the demonstration, in Debian's Chromium.
- * `npm run build && node dist/scripts/pictures/take-pictures.js`
+ * Takes the README's pictures of the demonstration, and pictures of files as models, satellites and maps come in, in Debian's Chromium.
+ * `npm run build && node dist/scripts/pictures/take-pictures.js [DIRECTORY [NAME…]]`
  */
-const directory = process.argv[2] ?? "scripts/pictures";
+const [directory = "scripts/pictures", ...names] = process.argv.slice(2);
 
 /** A picture: the page, the size of the window, and what is done before. */
 interface Picture {
@@ -20,7 +23,7 @@ interface Picture {
 
 const WINTER = "d.time=2013-12-20T18:00";
 
-const PICTURES: readonly Picture[] = [
+const PICTURES: Picture[] = [
   {
     name: "explorer-map",
     path: `/datasets/air/explore#v=air&${WINTER}`,
@@ -54,13 +57,35 @@ const PICTURES: readonly Picture[] = [
   },
 ];
 
+/** Files of `test/fixtures/write_wild_files.py` in the explorer: dataset, and what its address says. */
+const SEEN: Readonly<Record<string, string>> = {
+  wrf: "v=T2",
+  roms: "v=temp&d.s_rho=last",
+  swath: "",
+  goes: "",
+  seaice: "",
+  ugrid: "v=Mesh2_temperature",
+  stations: "p=12.5,41.9",
+  utm: "",
+  palette: "",
+  tiles: "",
+};
+
+for (const [id, hash] of Object.entries(SEEN)) {
+  const path = `/datasets/${id}/explore${hash && `#${hash}`}`;
+  PICTURES.push({ name: `seen-${id}`, path, width: 1000, height: 680, prepare: untilRead });
+}
+
 /** Waits until the explorer says that nothing is left to read. */
 async function untilRead(page: Page): Promise<void> {
   await page.getByText(/^Read [\d,]+ chunks? in /).waitFor();
 }
 
 const { air, climate } = await makeDemoData();
-const server = await createServer({ datasets: { air, climate } });
+const wild = await mkdtemp(join(tmpdir(), "zpublish-pictures-"));
+execFileSync("/usr/bin/python3", ["test/fixtures/write_wild_files.py", wild]);
+const files = (await readdir(wild)).map((file) => [basename(file, extname(file)), join(wild, file)]);
+const server = await createServer({ datasets: { air, climate, ...Object.fromEntries(files) } });
 const { url } = await server.listen();
 const browser = await chromium.launch({
   executablePath: "/usr/bin/chromium",
@@ -75,6 +100,7 @@ const browser = await chromium.launch({
   ],
 });
 for (const { name, path, width, height, prepare } of PICTURES) {
+  if (names.length > 0 && !names.includes(name)) continue;
   const page = await browser.newPage({ viewport: { width, height }, colorScheme: "light" });
   await page.goto(url + path);
   await prepare(page);
@@ -84,3 +110,4 @@ for (const { name, path, width, height, prepare } of PICTURES) {
 }
 await browser.close();
 await server.close();
+await rm(wild, { recursive: true });
