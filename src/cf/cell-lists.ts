@@ -38,32 +38,56 @@ const LONGITUDE_NAMES = /^(?:[a-z]+_)?(?:nav_|[cev])?lon(?:s|g|gitudes?|cell|edg
 const LIST_NAMES =
   /(?:^|_)n?(?:stations?|stn|sites?|buoys?|gauges?|drifters?|floats?|n?cells?|nodes?|nod2|faces?|edges?|n?ele?m?|elements?|vert(?:ex|ices)|obs|profiles?|traj(?:ectory|ectories)?)$/i;
 
+/** Finds the arrays of one group whose cells are lists. Those alike are looked at once: a group may have thousands. */
+export interface CellListFinder {
+  /**
+   * Finds the places of a variable whose cells are a list: by the topology of its mesh (UGRID 1.0), by coordinates along one of its
+   * axes (CF sections 5 and 9), or by those of tracks along two of them.
+   */
+  readonly listOf: (variable: NamedArray) => CellList | undefined;
+  /**
+   * Tells whether a picture of rows and columns shows nothing but stripes: along one of its axes there are places, whose neighbours
+   * are none on a map, along the other one times, levels, or few parts.
+   */
+  readonly isStriped: (variable: NamedArray, plane: Plane) => boolean;
+}
+
 /**
- * Finds the places of a variable whose cells are a list: by the topology of its mesh (UGRID 1.0), by coordinates along one of its
- * axes (CF sections 5 and 9), or by those of tracks along two of them.
- * @param near Arrays of the variable's group and of the groups above it, nearest first.
+ * Creates the finder of a group.
+ * @param near Arrays of the group and of the groups above it, nearest first.
+ * @param readable Those that may be coordinates. Default: all.
  * @param featureType Attribute `featureType` of the dataset.
  */
-export function cellListOf(
-  variable: NamedArray,
+export function createCellListFinder(
   near: readonly NamedArray[],
   featureType?: JsonValue,
-): CellList | undefined {
-  return meshCells(variable, near) ?? placesAlongAxis(variable, near) ?? tracks(variable, near, featureType);
+  readable: readonly NamedArray[] = near,
+): CellListFinder {
+  const lists = new Map<string, CellList | undefined>();
+  const striped = new Map<string, boolean>();
+  return {
+    listOf(variable) {
+      const { dims, shape, attrs } = variable;
+      const key = JSON.stringify([dims, shape, attrs.coordinates, attrs.mesh, attrs.location]);
+      if (!lists.has(key)) {
+        const found = meshCells(variable, readable) ?? placesAlongAxis(variable, readable);
+        lists.set(key, found ?? tracks(variable, readable, featureType));
+      }
+      return lists.get(key);
+    },
+    isStriped(variable, plane) {
+      const key = JSON.stringify([variable.dims, variable.shape, plane]);
+      const known = striped.get(key) ?? isStriped(variable, plane, near);
+      striped.set(key, known);
+      return known;
+    },
+  };
 }
 
 /** Longest axis beside a list of places that counts parts of one, such as its corners. */
 const MAX_PARTS = 16;
 
-/**
- * Tells whether a picture of rows and columns shows nothing but stripes: along one of its axes there are places, whose neighbours are
- * none on a map, along the other one times, levels, or few parts.
- */
-export function isStriped(
-  { dims, shape }: NamedArray,
-  { x, y }: Plane,
-  near: readonly NamedArray[],
-): boolean {
+function isStriped({ dims, shape }: NamedArray, { x, y }: Plane, near: readonly NamedArray[]): boolean {
   const attrsOf = (dim: string) => near.find(({ name }) => name === dim)?.attrs;
   const isBeside = (list: number, other: number): boolean => {
     if (!isListAxis(dims[list]!, near)) return false;
@@ -168,11 +192,12 @@ function tracks(
   near: readonly NamedArray[],
   featureType: JsonValue | undefined,
 ): CellList | undefined {
+  const lists = dims.filter((dim) => isListAxis(dim, near));
   const isFeature = /^(?:point|timeSeries|trajectory|profile)/i.test(String(featureType));
   const along = near.filter((each) => {
     const [outer, inner] = each.dims.map((dim) => dims.indexOf(dim));
     if (each.dims.length !== 2 || outer === -1 || inner === -1) return false;
-    return isFeature || isListAxis(each.dims[0]!, near);
+    return isFeature || lists.includes(each.dims[0]!);
   });
   const places = placesOf(along, namesIn(attrs.coordinates));
   if (places === undefined) return undefined;

@@ -1,5 +1,5 @@
 import { axisRole, isLatitude, isLongitude, type Plane } from "../../cf/axis-roles.js";
-import { type CellList, cellListOf, isStriped, meshPaths } from "../../cf/cell-lists.js";
+import { type CellList, type CellListFinder, createCellListFinder, meshPaths } from "../../cf/cell-lists.js";
 import { colourBandsOf, levelPathsOf } from "../../cf/image-data.js";
 import { isCategorical } from "../../cf/packing.js";
 import { createPlacer, dimensionCoordinate, type Placement } from "../../cf/placement.js";
@@ -234,20 +234,22 @@ interface DescribedLists {
 
 /** Finds lists of places in a dataset. @param featureType Its attribute of that name (CF section 9). */
 function describeLists(arrays: readonly MetadataArray[], featureType?: JsonValue): DescribedLists {
-  const groups = new Map<string, MetadataArray[]>();
-  const nearOf = ({ group }: MetadataArray): MetadataArray[] => {
-    const near = groups.get(group) ?? arrays.filter((each) => group.startsWith(each.group));
-    if (!groups.has(group)) near.sort((one, other) => other.group.length - one.group.length);
-    groups.set(group, near);
-    return near;
+  const groups = new Map<string, { readonly near: MetadataArray[]; readonly finder: CellListFinder }>();
+  const coordinates = new Set<string>();
+  const groupOf = ({ group }: MetadataArray) => {
+    let found = groups.get(group);
+    if (found === undefined) {
+      const near = arrays.filter((each) => group.startsWith(each.group));
+      near.sort((one, other) => other.group.length - one.group.length);
+      for (const path of meshPaths(near)) coordinates.add(path);
+      found = { near, finder: createCellListFinder(near, featureType, near.filter(isReadable)) };
+      groups.set(group, found);
+    }
+    return found;
   };
   const lists = new Map<MetadataArray, CellList>();
-  const coordinates = new Set<string>();
   for (const array of arrays) {
-    const isNew = !groups.has(array.group);
-    const near = nearOf(array);
-    if (isNew) for (const path of meshPaths(near)) coordinates.add(path);
-    const list = cellListOf(array, near.filter(isReadable), featureType);
+    const list = groupOf(array).finder.listOf(array);
     if (list === undefined) continue;
     if (array.shape[list.plane.y]! * array.shape[list.plane.x]! > 1) lists.set(array, list);
     const { latitude, longitude, corners = latitude } = list;
@@ -255,12 +257,14 @@ function describeLists(arrays: readonly MetadataArray[], featureType?: JsonValue
   }
   const placed = new Map(
     Array.from(lists, ([array, { plane, latitude, longitude, ...list }]) => {
-      const labels = labelsOf(array, plane, nearOf(array));
+      const labels = labelsOf(array, plane, groupOf(array).near);
       const curvilinear = { latitude, longitude, list: { ...list, labels } };
       return [array.path, { plane, curvilinear }] as const;
     }),
   );
-  return { placed, coordinates, isStriped: (array, plane) => isStriped(array, plane, nearOf(array)) };
+  const isStriped: DescribedLists["isStriped"] = (array, plane) =>
+    groupOf(array).finder.isStriped(array, plane);
+  return { placed, coordinates, isStriped };
 }
 
 function isReadable({ readable }: MetadataArray): boolean {
