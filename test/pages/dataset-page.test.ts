@@ -230,7 +230,7 @@ t.test("the picture of a dataset is a map if it has one, else whatever there is"
       render({ snapshot: fakeSnapshot("d", { variables: variables ?? {} }) }),
     )?.[1];
   const series = { dims: ["time"], shape: [10] };
-  const table = { dims: ["time", "station", "level"], shape: [10, 5, 4] };
+  const table = { dims: ["time", "row", "level"], shape: [10, 5, 4] };
   const map = { dims: ["lat", "lon"], shape: [9, 18] };
   t.equal(imageOf({ series, table, map }), "map");
   t.equal(imageOf({ series, table }), "table");
