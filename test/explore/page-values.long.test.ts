@@ -94,7 +94,7 @@ t.test(
   { skip: clientMissing("chromium", "xarray", "zarr") },
   async (t) => {
     const explorer = await openExplorer(t, writeFields, { fields: { location: "fields.zarr" } });
-    const { page, problems } = await explorer.open(t, { viewport: { width: 1100, height: 760 } });
+    const { page, problems } = await explorer.open(t, { viewport: { width: 1100, height: 763 } });
     const views = [
       ["air", "v=air&r=240,310&c=viridis", "lat", "lon", { time: 0 }],
       ["air", "v=air&d.time=2013-01-02T06&r=260,300&c=viridis&box=-40,-10,50,60", "lat", "lon", { time: 5 }],
