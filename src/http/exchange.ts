@@ -3,7 +3,7 @@ import type { LinkedList, ListEntry } from "../collections/linked-list.js";
 import { ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import { type Forwarded, forwardedOf, forwardedPrefix, serviceUrlOf } from "./access/forwarded.js";
-import type { HeaderLines } from "./headers.js";
+import { type HeaderLines, NO_LINES } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import type {
   Load,
@@ -413,8 +413,6 @@ export function writeHead(
   res.writeHead(status, cors.byOrigin.get(origin) ?? cors.lines, lines, own);
   exchange.begin(status);
 }
-
-const NO_LINES: HeaderLines = Object.freeze([]);
 
 /** Returns lines with a `Vary` behind them, unless an answer depends on nothing. @param names Lists of request headers. */
 export function withVary(lines: HeaderLines, ...names: readonly string[]): HeaderLines {

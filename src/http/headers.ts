@@ -25,6 +25,23 @@ export function checkLines(lines: HeaderLines): void {
   }
 }
 
+/** A member of a list, with its weight (RFC 9110 §12.4.2). */
+const MEMBER = /^([!#$%&'*+\-.^_`|~0-9a-z/]+)(?:[ \t]*;[ \t]*q[ \t]*=[ \t]*([01](?:\.\d{0,3})?))?$/;
+
+/** Parses a list of codings or media types into weights from 0 to 1, by name in lower case. Malformed members are left out. */
+export function parseWeights(header: string): Map<string, number> {
+  const weights = new Map<string, number>();
+  for (const member of header.split(",")) {
+    const match = MEMBER.exec(member.trim().toLowerCase());
+    if (match?.[1] !== undefined)
+      weights.set(match[1], match[2] === undefined ? 1 : Math.min(1, Number(match[2])));
+  }
+  return weights;
+}
+
+/** No header lines. */
+export const NO_LINES: HeaderLines = Object.freeze([]);
+
 /** Methods that are answered, as `Allow` lists them. */
 export const ALLOWED_METHODS = "GET, HEAD, OPTIONS";
 const ALLOWED_HEADERS = "Range, If-None-Match, If-Match, Authorization";

@@ -2,7 +2,7 @@ import { createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
 import { rangeNotSatisfiable } from "./error-reply.js";
 import { type Exchange, withVary, writeHead } from "./exchange.js";
-import type { HeaderLines } from "./headers.js";
+import { type HeaderLines, parseWeights } from "./headers.js";
 import type {
   Body,
   BodyReply,
@@ -410,8 +410,6 @@ function variantOf(reply: DocumentReply, coding: Coding, bytes: Uint8Array): Var
 /** Results by header value: clients send few different ones. */
 const remembered = createBoundedMap<Coding>({ maxEntries: 200 });
 
-const MEMBER = /^([!#$%&'*+\-.^_`|~0-9a-z]+)(?:[ \t]*;[ \t]*q[ \t]*=[ \t]*([01](?:\.\d{0,3})?))?$/;
-
 /**
  * Chooses the content coding of an answer by an `Accept-Encoding` header: the one with the greatest weight, brotli before gzip
  * before none. Without the header, or if it excludes all codings (`identity;q=0`), it is `identity`: RFC 9110 §12.5.3 permits that,
@@ -435,14 +433,4 @@ function chooseCoding(weights: ReadonlyMap<string, number>): Coding {
   if (br > 0 && br >= gzip && br >= identity) return "br";
   if (gzip > 0 && gzip >= identity) return "gzip";
   return "identity";
-}
-
-function parseWeights(header: string): Map<string, number> {
-  const weights = new Map<string, number>();
-  for (const member of header.split(",")) {
-    const match = MEMBER.exec(member.trim().toLowerCase());
-    if (match?.[1] !== undefined)
-      weights.set(match[1], match[2] === undefined ? 1 : Math.min(1, Number(match[2])));
-  }
-  return weights;
 }

@@ -1,7 +1,7 @@
 import type { TemplatedApp, HttpResponse as UwsHttpResponse, us_listen_socket } from "uWebSockets.js";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { messageOf, ZpublishError } from "../../errors.js";
-import { checkLines, type HeaderLines } from "../headers.js";
+import { checkLines, type HeaderLines, NO_LINES } from "../headers.js";
 import {
   type HttpResponse,
   type Listener,
@@ -51,9 +51,6 @@ function textOf(lines: HeaderLines): string {
   for (const [name, value] of lines) text += `\r\n${name}: ${value}`;
   return text;
 }
-
-/** Stands before lists that follow none. */
-const NO_LINES: HeaderLines = Object.freeze([]);
 
 /** An answer of uWebSockets.js. */
 class UwsResponse implements HttpResponse {
