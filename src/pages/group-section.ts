@@ -1,3 +1,4 @@
+import { missingMarkOf } from "../cf/image-data.js";
 import { packingOf } from "../cf/packing.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
@@ -285,7 +286,7 @@ export function renderAddresses(
 function renderVariableCode(group: Group, { variable, document }: ServedArray, store: StorePrefix): Markup {
   const { kind, itemSize } = variable.dataType;
   const isInteger = kind === "i" || kind === "u";
-  const { missing, scale, offset } = packingOf(variable.attrs, document.fill_value);
+  const { missing, scale, offset } = packingOf(variable.attrs, missingMarkOf(variable, document.fill_value));
   const isPacked = missing.length > 0 || scale !== 1 || offset !== 0;
   const packing: CodePacking | undefined =
     isPacked && (isInteger || kind === "f") ? { missing, scale, offset } : undefined;

@@ -1,4 +1,5 @@
 import { cfDecodingOf, isDecoded } from "../cf/decoded-type.js";
+import { missingMarkOf } from "../cf/image-data.js";
 import { packingOf } from "../cf/packing.js";
 import { fillBuffer } from "../codec/copy-strided.js";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
@@ -92,7 +93,7 @@ async function readItems(
   }
   const asStored = formatItems(items, dataType);
   const numbers = readItemNumbers(items, dataType);
-  const decoding = cfDecodingOf(dataType, stored.attrs, stored.fill.served);
+  const decoding = cfDecodingOf(dataType, stored.attrs, missingMarkOf(stored, stored.fill.served) ?? null);
   if (asStored === undefined || numbers === undefined || !isDecoded(decoding))
     return asStored && { values: asStored };
   return { values: formatDecoded(numbers, decoding, stored.attrs), asStored };
@@ -147,7 +148,7 @@ async function readUnpacked(
   }
   const first = chunkShape.map(() => 0);
   const items = readItemNumbers(await readChunk(plan, first, makeChunk), stored.dataType);
-  const { missing, scale, offset } = packingOf(stored.attrs, stored.fill.served);
+  const { missing, scale, offset } = packingOf(stored.attrs, missingMarkOf(stored, stored.fill.served));
   return items?.map((item) => {
     const number = Number(item);
     return missing.includes(number) ? Number.NaN : number * scale + offset;

@@ -1,5 +1,6 @@
 import { isLosslessNumber } from "lossless-json";
 import { type CfDecoding, cfDecodingOf, isDecoded } from "../cf/decoded-type.js";
+import { missingMarkOf } from "../cf/image-data.js";
 import { packingOf } from "../cf/packing.js";
 import type { ServedArray } from "../dataset/dataset.js";
 import { isJsonArray, type JsonObject, type JsonValue } from "../json/json-value.js";
@@ -55,13 +56,10 @@ function rowCells({ variable, array, preview }: VariableRow): Markup {
   return markup`${name}<span class="dims">(${variable.dims.join(", ")})</span><span class="type">${typeText(variable, decodingOf(variable, array, preview))}</span>${values}<span class="size">${byteLength === undefined ? "" : formatByteLength(byteLength)}</span>`;
 }
 
-function decodingOf(
-  { dataType, attrs }: Variable,
-  array: ServedArray | undefined,
-  preview?: PreviewValues,
-): CfDecoding {
+function decodingOf(variable: Variable, array: ServedArray | undefined, preview?: PreviewValues): CfDecoding {
   const dates = preview === undefined ? [] : [...preview.first, ...preview.last];
-  return cfDecodingOf(dataType, attrs, array?.document.fill_value ?? null, dates);
+  const fillValue = missingMarkOf(variable, array?.document.fill_value) ?? null;
+  return cfDecodingOf(variable.dataType, variable.attrs, fillValue, dates);
 }
 
 const MAX_UNITS_CHARS = 40;
@@ -180,7 +178,7 @@ function decodedFacts(
   const decoding = decodingOf(variable, array, preview);
   if (!isDecoded(decoding)) return [];
   const { attrs } = variable;
-  const { missing, scale, offset } = packingOf(attrs, array?.document.fill_value ?? null);
+  const { missing, scale, offset } = packingOf(attrs, missingMarkOf(variable, array?.document.fill_value));
   const scaled = `stored${scale === 1 ? "" : ` × ${scale}`}${offset === 0 ? "" : ` ${offset < 0 ? "−" : "+"} ${Math.abs(offset)}`}`;
   const parts = [
     decoding.dtype,

@@ -5,7 +5,7 @@ import t from "tap";
 import type { ChunkOutcome } from "../../src/codec/make-chunk.js";
 import { encodeSteps } from "../../src/codec/run-steps.js";
 import type { ServedArray } from "../../src/dataset/dataset.js";
-import type { JsonValue } from "../../src/json/json-value.js";
+import type { JsonObject, JsonValue } from "../../src/json/json-value.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { formatItems } from "../../src/pages/format-items.js";
 import { createPreviewService } from "../../src/pages/preview-service.js";
@@ -88,6 +88,14 @@ t.test("CF times are dates, packed values are unpacked, and what is stored is be
     );
   const times = inMemory([1], "<M8[s]", BigInt64Array.of(86_400n), { attrs: { units } });
   t.strictSame(await look(times), { first: ["1970-01-02T00:00:00"], last: [] });
+});
+
+t.test("the fill value 0 of an image is black, that of measured values is missing", async (t) => {
+  const fill = { served: 0, item: Uint8Array.of(0), absentIsServed: true };
+  const first = async (attrs: JsonObject) =>
+    (await look(inMemory([3], "|u1", Uint8Array.of(0, 7, 255), { attrs, fill })))?.first;
+  t.strictSame(await first({}), ["0", "7", "255"]);
+  t.strictSame(await first({ units: "m" }), ["nan", "7.0", "255.0"]);
 });
 
 t.test("stored chunks are decoded, absent ones have the fill value", async (t) => {
