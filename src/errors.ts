@@ -9,6 +9,8 @@ export type ErrorCode =
   | "invalid-path"
   /** A parameter of the query is not as expected. Details: `parameter`, `type`, `input`. */
   | "invalid-query"
+  /** What is asked for exceeds a limit; the message has both numbers. */
+  | "too-large"
   | "method-not-allowed"
   | "precondition-failed"
   /** Details: `byteLength`. */

@@ -46,6 +46,18 @@ export type {
   ProviderContext,
 } from "./plugins/plugin.js";
 export type { ZarritaStoreOptions } from "./stores/zarrita-store.js";
+export type {
+  AxisSelection,
+  CoordinateAxis,
+  Coordinates,
+  NumericArray,
+  ReadCost,
+  ReadValuesOptions,
+  RunModuleOptions,
+  StreamValuesOptions,
+  ValueBlock,
+  Values,
+} from "./values/values.js";
 export type { CodecSpec } from "./zarr/codec-step.js";
 export type { CoarsenMethod, EncodingPlan } from "./zarr/plan/encoding-plan.js";
 export type { ArrayDocument } from "./zarr/v2.js";

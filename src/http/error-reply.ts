@@ -27,6 +27,7 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   "not-found": { status: "404 Not Found", logLevel: "debug" },
   "invalid-path": { status: "422 Unprocessable Content", logLevel: "debug" },
   "invalid-query": { status: "422 Unprocessable Content", logLevel: "debug" },
+  "too-large": { status: "413 Content Too Large", logLevel: "debug" },
   "method-not-allowed": { status: "405 Method Not Allowed", detail: "Method Not Allowed", logLevel: "debug" },
   "precondition-failed": { status: "412 Precondition Failed", logLevel: "debug" },
   "range-not-satisfiable": { status: "416 Range Not Satisfiable", logLevel: "debug" },

@@ -1,0 +1,157 @@
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import type { DataType } from "../model/data-type.js";
+
+/** Indexes of one axis that are read: a range whose step may be negative but not 0, or a list in any order, with repetitions. */
+export type AxisSelection =
+  | { readonly begin: number; readonly count: number; readonly step: number }
+  | { readonly indexes: ArrayLike<number> };
+
+/** A typed array of numbers. */
+export type NumericArray =
+  | Int8Array
+  | Uint8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array
+  | Float32Array
+  | Float64Array;
+
+/** How values are read. */
+export interface ReadValuesOptions {
+  /**
+   * Whether values are decoded as xarray's `decode_cf` does (with `decode_times=False`): missing ones are NaN, packed ones unpacked in
+   * the float type that xarray chooses. Truth values and texts stay what they are. Default false: as stored.
+   */
+  readonly decode?: boolean | undefined;
+  /** Byte order of `bytes`. Default: little. */
+  readonly byteOrder?: "little" | "big" | undefined;
+  /** Ends the work within a chunk: the promise is rejected with `cancelled`. */
+  readonly signal?: AbortSignal | undefined;
+  /** Bound of the result; a larger one is refused as `too-large` before anything is read. Default 1 GiB; none for `stream`. */
+  readonly maxBytes?: number | undefined;
+  /** Reserves the memory of the result, as `RouteRequest.reserve` does; called once, before anything is read. */
+  readonly reserve?: ((byteLength: number) => Promise<void> | void | undefined) | undefined;
+}
+
+/** How a stream is read. */
+export interface StreamValuesOptions extends ReadValuesOptions {
+  /** Position in C order of the first item of the stream. Default 0. */
+  readonly firstItem?: number | undefined;
+  /** Items of the stream. Default: all from `firstItem` on. */
+  readonly itemCount?: number | undefined;
+  /** Largest piece in bytes. Default 4 MiB. */
+  readonly pieceBytes?: number | undefined;
+}
+
+/** Values in C order. The caller owns them. */
+export interface ValueBlock {
+  /** One length per axis of the selection; of pieces of a stream and of points, the number of items. */
+  readonly shape: readonly number[];
+  /** Type of the values: after decoding if they are decoded, in the byte order asked for. */
+  readonly dataType: DataType;
+  /** Empty for variable-length types. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /**
+   * Numbers over `bytes`; 64-bit integers and times as `bigint`s, half floats widened, truth values as 0 and 1. Texts without the zeros
+   * that pad them, of UTF-8; those of `S` and of variable length are made at the first look. Undefined for other types, and for bytes in
+   * the other byte order than this machine's.
+   */
+  readonly values: NumericArray | readonly string[] | undefined;
+}
+
+/** Cost of reading, known before anything is read. */
+export interface ReadCost {
+  readonly itemCount: number;
+  /** Bytes of the result; of variable-length items a guess. */
+  readonly byteLength: number;
+  /** Stored chunks that have selected items. */
+  readonly chunks: number;
+  /** Decoded bytes of these chunks. */
+  readonly chunkBytes: number;
+}
+
+/** One axis of an array, as coordinates describe it. */
+export interface CoordinateAxis {
+  readonly dim: string;
+  readonly length: number;
+  readonly role: "T" | "Z" | "Y" | "X" | undefined;
+  /** Path of the coordinate variable; undefined if the axis has indexes only. */
+  readonly variable: string | undefined;
+  /** Unpacked numbers, integers of 64 bits exactly; times as numbers of their unit; texts as texts. */
+  readonly values: Float64Array | BigInt64Array | readonly string[] | undefined;
+  /** First value and step if the axis is regular. */
+  readonly regular: { readonly first: number; readonly step: number } | undefined;
+  readonly units: string | undefined;
+  readonly calendar: string | undefined;
+}
+
+/** Coordinates of an array. */
+export interface Coordinates {
+  /** One per axis of the array. */
+  readonly axes: readonly CoordinateAxis[];
+  /** Path of a variable of two dimensions, both of the array; undefined if latitudes are not two-dimensional. */
+  readonly latitude2d?: string | undefined;
+  /** As `latitude2d`. */
+  readonly longitude2d?: string | undefined;
+}
+
+/** How a function of a module is run. */
+export interface RunModuleOptions {
+  /** Rejects the promise with `cancelled`; the function sees it as `isCancelled()`. */
+  readonly signal?: AbortSignal | undefined;
+  /** Buffers that are moved to the worker, not copied. */
+  readonly transfer?: readonly ArrayBuffer[] | undefined;
+}
+
+/**
+ * Reads decoded values of any array. Chunks are read, decoded, cropped and gathered in the pool. Selections have one entry per axis of
+ * the array. All are refused as `invalid-query` if an index is outside of its axis.
+ */
+export interface Values {
+  /** Returns the type of an array's values: as stored, or decoded. */
+  dataType(array: ServedArray, decode: boolean): DataType;
+  /** Returns the cost of a selection from the plan alone. */
+  cost(
+    array: ServedArray,
+    selection: readonly AxisSelection[],
+    options?: Pick<ReadValuesOptions, "decode">,
+  ): ReadCost;
+  /** Reads a selection. @throws ZpublishError `too-large`, `cancelled`, and what reading chunks throws */
+  read(
+    snapshot: DatasetSnapshot,
+    array: ServedArray,
+    selection: readonly AxisSelection[],
+    options?: ReadValuesOptions,
+  ): Promise<ValueBlock>;
+  /**
+   * Reads a selection in pieces, in C order. Pieces are made ahead of the one that is asked for, 16 MiB at most unless a row of chunks
+   * is larger. Work ends when the iterator is closed.
+   * @throws as `read`
+   */
+  stream(
+    snapshot: DatasetSnapshot,
+    array: ServedArray,
+    selection: readonly AxisSelection[],
+    options?: StreamValuesOptions,
+  ): AsyncIterable<ValueBlock>;
+  /**
+   * Reads one value per point; each chunk is decoded once.
+   * @param points One row of indexes per point, as many as the array has axes. A point with a negative index is missing: NaN if the
+   * values are floats, else the fill value.
+   */
+  readPoints(
+    snapshot: DatasetSnapshot,
+    array: ServedArray,
+    points: ArrayLike<number>,
+    options?: ReadValuesOptions,
+  ): Promise<ValueBlock>;
+  /**
+   * Runs the default export of a module in the pool: `(data, { isCancelled }) => result`, or a promise of it. Both are copied between
+   * threads, so the function gets and returns what structured clone can copy.
+   * @throws ZpublishError that the function throws; `internal` naming the module for any other error
+   */
+  run<T>(module: URL | string, data: unknown, options?: RunModuleOptions): Promise<T>;
+}
