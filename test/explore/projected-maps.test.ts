@@ -14,7 +14,7 @@ import {
 import { degreesOf, type MapPlane, type MapProjection } from "../../src/explore/page/map/plane-box.js";
 import { readoutOf } from "../../src/explore/page/map/probe-model.js";
 import { mapPlaneOf, resolveView } from "../../src/explore/page/resolve-view.js";
-import { EMPTY_VIEW, type VariableDescription } from "../../src/explore/protocol.js";
+import { type Box, EMPTY_VIEW, type VariableDescription } from "../../src/explore/protocol.js";
 import { axisValues, describeVariable } from "../support/explore/stub-worker.js";
 
 const of = (definition: string, scale = 1): MapProjection =>
@@ -61,29 +61,46 @@ t.test("coasts and graticule of any projection have no lines across the map", as
   const coast = decodeCoastline(await coastlineOf("110m"));
   for (const [name, plane] of Object.entries(PLANES)) {
     const projection = plane.projection as MapProjection;
-    const box = boxOf(plane);
-    const coasts = projectedCoast(projection, plane, coast, box);
-    t.ok(coasts.length > 0, `${name} has coasts`);
-    const { lines } = graticuleOf(projection, box, { width: 800, height: 600 });
-    t.ok(lines.length > 5, `${name} has a graticule`);
-    for (const { points } of [...coasts, ...lines]) {
-      for (let index = 0; index + 3 < points.length; index += 2) {
-        const [x1, y1, x2, y2] = points.slice(index, index + 4) as unknown as [
-          number,
-          number,
-          number,
-          number,
-        ];
-        const isVisible = (x: number, y: number) =>
-          x > box.left && x < box.right && y > box.bottom && y < box.top;
-        if (!isVisible(x1, y1) && !isVisible(x2, y2)) continue;
-        // The longest straight piece of the coarse coast has eight degrees.
-        const share = Math.hypot(x2 - x1, y2 - y1) / (box.top - box.bottom);
-        const degrees = degreesAcross(projection, box);
-        if (share > Math.max(0.08, 16 / Math.max(1, degrees)))
-          t.fail(`${name}: ${[x1, y1, x2, y2].map(Math.round)} is ${share} of the map`);
+    const whole = boxOf(plane);
+    for (const box of [whole, { ...whole, left: 3 * whole.left, right: 3 * whole.right }]) check(box);
+
+    function check(box: Box): void {
+      const coasts = projectedCoast(projection, plane, coast, box);
+      t.ok(coasts.length > 0, `${name} has coasts`);
+      const { lines } = graticuleOf(projection, box, { width: 800, height: 600 });
+      t.ok(lines.length > 5, `${name} has a graticule`);
+      for (const { points } of box === whole ? [...coasts, ...lines] : coasts) {
+        for (let index = 0; index + 3 < points.length; index += 2) {
+          const [x1, y1, x2, y2] = points.slice(index, index + 4) as unknown as [
+            number,
+            number,
+            number,
+            number,
+          ];
+          const isVisible = (x: number, y: number) =>
+            x > box.left && x < box.right && y > box.bottom && y < box.top;
+          if (!isVisible(x1, y1) && !isVisible(x2, y2)) continue;
+          // The longest straight piece of the coarse coast has eight degrees.
+          const share = Math.hypot(x2 - x1, y2 - y1) / (box.top - box.bottom);
+          const degrees = degreesAcross(projection, box);
+          if (share > Math.max(0.08, 16 / Math.max(1, degrees)))
+            t.fail(`${name}: ${[x1, y1, x2, y2].map(Math.round)} is ${share} of the map`);
+        }
       }
     }
+  }
+});
+
+t.test("a canvas that is wider than the grid has coasts up to its edges", async (t) => {
+  const coast = decodeCoastline(await coastlineOf("110m"));
+  const plane = PLANES["the Arctic"] as MapPlane;
+  for (const half of [5000, 9000]) {
+    const box = { ...boxOf(plane), left: -half, right: half };
+    const xs = projectedCoast(plane.projection!, plane, coast, box).flatMap(({ points }) =>
+      Array.from(points).filter((_, index) => index % 2 === 0 && Math.abs(points[index + 1]!) < 5000),
+    );
+    t.ok(Math.min(...xs) < -0.7 * half, `coasts in the west of ${half}: ${Math.min(...xs)}`);
+    t.ok(Math.max(...xs) > 0.7 * half, `coasts in the east of ${half}: ${Math.max(...xs)}`);
   }
 });
 

@@ -1,4 +1,5 @@
 import type { Box, GridExtent } from "../../protocol.js";
+import { ascending } from "./plane-box.js";
 
 /** A line of a coast: longitudes and latitudes by turns, and its bounds. */
 export type CoastLine = GridExtent & { readonly points: Float32Array };
@@ -47,8 +48,7 @@ export function decodeCoastline(bytes: Uint8Array): CoastLine[] {
 
 /** Returns the lines that a box may show, each with the multiple of 360 degrees by which it is moved. */
 export function linesInBox(lines: readonly CoastLine[], box: Box): { line: CoastLine; shift: number }[] {
-  const [left, right] = box.left < box.right ? [box.left, box.right] : [box.right, box.left];
-  const [bottom, top] = box.bottom < box.top ? [box.bottom, box.top] : [box.top, box.bottom];
+  const { left, right, bottom, top } = ascending(box);
   const found: { line: CoastLine; shift: number }[] = [];
   for (let turn = Math.floor((left - 180) / 360); turn <= Math.ceil((right + 180) / 360); turn++) {
     const shift = turn * 360;

@@ -16,7 +16,7 @@ import type { ResolvedView } from "../resolve-view.js";
 import { type Coasts, linesInBox } from "./coastline.js";
 import { graticuleOf, type PlaneLabel } from "./graticule.js";
 import { type PlaneLine, projectedCoast } from "./map-projection.js";
-import { isMap as isMapPlane, pointOf, type Size } from "./plane-box.js";
+import { ascending, isMap as isMapPlane, pointOf, type Size } from "./plane-box.js";
 
 type Margins = Readonly<Record<"left" | "right" | "top" | "bottom", number>>;
 
@@ -229,8 +229,7 @@ function ticksOf(drawing: Drawing): [columns: readonly Tick[], rows: readonly Ti
   const { axes, variable, values } = resolved;
   if (axes === undefined) return [[], []];
   const [columns, rows] = [tickCount(size.width), tickCount(size.height)];
-  const [left, right] = [Math.min(box.left, box.right), Math.max(box.left, box.right)];
-  const [bottom, top] = [Math.min(box.bottom, box.top), Math.max(box.bottom, box.top)];
+  const { left, right, bottom, top } = ascending(box);
   const { projection, aspect } = model.camera.plane.peek() ?? {};
   const graticule = projection && graticuleOf(projection, box, size);
   const make = (side: "x" | "y", low: number, high: number, count: number): readonly Tick[] => {

@@ -3,6 +3,7 @@ import type { GridProjection } from "../../../cf/grid-mapping.js";
 import type { Box, GridExtent } from "../../protocol.js";
 import { type CoastLine, linesInBox } from "./coastline.js";
 import {
+  ascending,
   centreOfBox,
   type Degrees,
   type MapPlane,
@@ -184,46 +185,60 @@ export function degreesAcross(projection: MapProjection | undefined, box: Box): 
 /** A line of a coast in the plane of a projection, with its bounds. */
 type ProjectedLine = Box & PlaneLine;
 
-const projected = new WeakMap<readonly CoastLine[], Map<MapProjection, readonly ProjectedLine[]>>();
+/** The lines of a coast in a part of a plane. */
+interface CoastPart {
+  readonly area: Box;
+  readonly lines: readonly ProjectedLine[];
+}
 
-/** Returns the lines of a coast that a box shows. Each coast is projected once, as far as the plane shows it. */
+const projected = new WeakMap<readonly CoastLine[], Map<MapProjection, CoastPart>>();
+
+/** Returns the lines of a coast that a box shows. What the whole map shows is projected once, and again for a box beyond it. */
 export function projectedCoast(
   projection: MapProjection,
   plane: MapPlane,
   coast: readonly CoastLine[],
   box: Box,
 ): readonly PlaneLine[] {
-  const kept = projected.get(coast) ?? new Map<MapProjection, readonly ProjectedLine[]>();
-  projected.set(coast, kept);
-  const lines = kept.get(projection) ?? projectCoast(projection, plane, coast);
-  kept.set(projection, lines);
-  const [west, east] = box.left < box.right ? [box.left, box.right] : [box.right, box.left];
-  const [south, north] = box.bottom < box.top ? [box.bottom, box.top] : [box.top, box.bottom];
-  return lines.filter(
-    ({ left, right, bottom, top }) => left <= east && right >= west && bottom <= north && top >= south,
+  const [parts, seen] = [projected.get(coast) ?? new Map<MapProjection, CoastPart>(), ascending(box)];
+  projected.set(coast, parts);
+  let part = parts.get(projection);
+  if (part === undefined || !contains(part.area, seen)) {
+    const whole = ascending(wholeBox(plane));
+    // A wider box may be moved.
+    const [x, y] = [(seen.right - seen.left) / 2, (seen.top - seen.bottom) / 2];
+    const wide = { left: seen.left - x, right: seen.right + x, bottom: seen.bottom - y, top: seen.top + y };
+    part = projectCoast(projection, contains(whole, seen) ? whole : wide, coast, shortOf(whole));
+    parts.set(projection, part);
+  }
+  return part.lines.filter(
+    ({ left, right, bottom, top }) =>
+      left <= seen.right && right >= seen.left && bottom <= seen.top && top >= seen.bottom,
   );
 }
 
-/** Degrees beyond the plane that are projected, too: it is looked at in places only. */
+function contains(outer: Box, inner: Box): boolean {
+  const isAcross = outer.left <= inner.left && outer.right >= inner.right;
+  return isAcross && outer.bottom <= inner.bottom && outer.top >= inner.top;
+}
+
+/** Degrees beyond an area that are projected, too: it is looked at in places only. */
 const BEYOND = 8;
 
 function projectCoast(
   projection: MapProjection,
-  plane: MapPlane,
+  area: Box,
   coast: readonly CoastLine[],
-): ProjectedLine[] {
-  const whole = wholeBox(plane);
-  const seen = visibleDegrees(projection, whole);
-  if (seen === undefined) return [];
+  short: number,
+): CoastPart {
+  const seen = visibleDegrees(projection, area);
+  if (seen === undefined) return { area, lines: [] };
   const { west, east, south, north } = seen;
   const box = { left: west - BEYOND, right: east + BEYOND, bottom: south - BEYOND, top: north + BEYOND };
-  const lines = new Set(linesInBox(coast, box).map(({ line }) => line));
-  const short = shortOf(whole);
-  return Array.from(lines).flatMap(({ points }) =>
-    partsInBox(points, box)
-      .flatMap((part) => projectLine(projection, part, short))
-      .map((part) => ({ ...part, ...boundsOf(part) })),
-  );
+  const lines = linesInBox(coast, box).map(({ line }) => line);
+  const parts = Array.from(new Set(lines)).flatMap(({ points }) => partsInBox(points, box));
+  const placed = parts.flatMap((part) => projectLine(projection, part, short));
+  return { area, lines: placed.map((part) => ({ ...part, ...boundsOf(part) })) };
 }
 
 /** Returns the length of pieces that are seen, but do not cross a map of this box. */

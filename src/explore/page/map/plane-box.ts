@@ -174,6 +174,13 @@ function boxAround(box: Box, centre: Place, width: number, height: number): Box 
   return { left: centre.x - right, right: centre.x + right, bottom: centre.y - up, top: centre.y + up };
 }
 
+/** Returns a box with its sides in the order of their values. */
+export function ascending({ left, right, bottom, top }: Box): Box {
+  const [west, east] = left < right ? [left, right] : [right, left];
+  const [south, north] = bottom < top ? [bottom, top] : [top, bottom];
+  return { left: west, right: east, bottom: south, top: north };
+}
+
 /** Returns the place in the middle of a box. */
 export function centreOfBox(box: Box): Place {
   return { x: (box.left + box.right) / 2, y: (box.bottom + box.top) / 2 };
