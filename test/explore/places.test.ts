@@ -3,11 +3,11 @@ import t from "tap";
 import { MISSING, type ShowRequest, UNREAD, type VariableDescription } from "../../src/explore/protocol.js";
 import {
   centresOf,
+  createPolygonFinder,
   dotsUnderPixels,
   nearestPlace,
   type Polygons,
-  polygonsUnderPixels,
-} from "../../src/explore/worker/picture/listed-cells.js";
+} from "../../src/explore/worker/picture/cells-on-map.js";
 import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { type ExploreClient, openExplore } from "../support/explore/explore-client.js";
@@ -226,11 +226,12 @@ t.test(
             // Each corner by another turn.
             x: Float64Array.from(points, ([x], index) => x + (index % 2) * turn),
             y: Float64Array.from(points, ([, y]) => y),
-            corners: undefined,
             perCell: points.length,
+            cornerOf: (_, index) => index,
+            isGrid: false,
           };
           const map = { left: middle - 10, right: middle + 10, bottom: -10, top: 10, width: 40, height: 40 };
-          const cells = polygonsUnderPixels(polygons, map);
+          const cells = createPolygonFinder(polygons)(map);
           return cells.every((cell, pixel) => {
             const [x, y] = [
               map.left + ((pixel % 40) + 0.5) / 2,
@@ -250,10 +251,11 @@ t.test("a corner at a pole has no longitude, and wide polygons are none", async 
     count: 2,
     x: Float64Array.of(100, 140, 0, Number.NaN, 0, 100, 190, 100),
     y: Float64Array.of(60, 60, 90, 0, 0, 10, 20, -5),
-    corners: undefined,
     perCell: 4,
+    cornerOf: (cell, index) => 4 * cell + index,
+    isGrid: false,
   };
-  const cells = polygonsUnderPixels(cap, world);
+  const cells = createPolygonFinder(cap)(world);
   const rowOf = (row: number) =>
     [...cells.subarray(row * 36, row * 36 + 36).entries()].filter(([, cell]) => cell === 0);
   t.same(

@@ -20,11 +20,10 @@ import { finestOf, MAX_WHOLE_VALUES } from "./array-reader.js";
 import { PRIORITY, ReadFailure } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
-import { type CellsUnderPixels, cellsUnderPixels, cornersOf, type PixelMap } from "./picture/curvilinear.js";
-import { nearestPlace } from "./picture/listed-cells.js";
+import { nearestPlace, polygonsOfGrid } from "./picture/cells-on-map.js";
 import {
   type CellsOnMap,
-  cellUnder,
+  polygonsOnMap,
   readListedCells,
   type WholeNumbers,
 } from "./picture/read-listed-cells.js";
@@ -130,6 +129,12 @@ const MAX_REGION_DEGREES = 350;
 
 /** A cell of a picture, and its centre. */
 export type FoundCell = Readonly<Record<"row" | "column" | "x" | "y", number>>;
+
+/** Cells under the pixels of a map, in C order of their grid; -1 for none. */
+export interface CellsUnderPixels {
+  readonly cells: Int32Array;
+  readonly columns: number;
+}
 
 /** Reads curvilinear grids and lists of places, each once, and finds the cells under pixels. */
 export class CurvilinearReader {
@@ -247,11 +252,8 @@ export class CurvilinearReader {
       readWhole(this.#session, latitude!, step),
       readWhole(this.#session, longitude!, step),
     ]);
-    const centres = { latitudes: y.numbers!, longitudes: x.numbers!, rows, columns };
-    const corners = cornersOf(centres);
-    const under = (map: PixelMap) => cellsUnderPixels(corners, map);
-    const at = (placeX: number, placeY: number) => cellUnder(under, placeX, placeY);
-    return { columns, centres, x: corners.x, y: corners.y, marginOf: () => 0, under, at };
+    const centres = { latitudes: y.numbers!, longitudes: x.numbers! };
+    return polygonsOnMap(polygonsOfGrid(centres, rows, columns), columns, centres);
   }
 }
 

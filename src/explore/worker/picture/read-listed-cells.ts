@@ -3,16 +3,16 @@ import { valueText } from "../../value-text.js";
 import { finestOf } from "../array-reader.js";
 import { PRIORITY, ReadFailure } from "../chunk-queue.js";
 import type { DatasetSession } from "../dataset-session.js";
-import type { PixelMap } from "./curvilinear.js";
 import {
   centresOf,
   cornersUnderPixels,
+  createPolygonFinder,
   dotsUnderPixels,
   nearestPlace,
+  type PixelMap,
   type Places,
   type Polygons,
-  polygonsUnderPixels,
-} from "./listed-cells.js";
+} from "./cells-on-map.js";
 
 /** Most cells of a list that are put on a map. */
 const MAX_CELLS = 2 ** 22;
@@ -66,30 +66,40 @@ export async function readListedCells(
   if (list.shape === "dots") return dotsOnMap({ longitudes: x, latitudes: y }, columns);
   const [outer, inner] = (connectivity ?? latitudes).shape as [number, number];
   const [cells, perCell] = list.isTransposed ? [inner, outer] : [outer, inner];
-  const corners = connectivity && cornerTable(connectivity.numbers, y.length, list, cells);
-  const polygons: Polygons = { count: cells, x, y, perCell, corners };
-  if (list.shape === "edges") return dotsOnMap(centresOf(polygons), columns);
-  const isNodes = list.shape === "nodes";
-  const under = (map: PixelMap): Int32Array => {
-    const faces = polygonsUnderPixels(polygons, map);
-    return isNodes ? cornersUnderPixels(polygons, map, faces) : faces;
+  const table = connectivity && cornerTable(connectivity.numbers, y.length, list, cells);
+  const cornerOf = (cell: number, corner: number) => {
+    const place = cell * perCell + corner;
+    return table === undefined ? place : table[place]!;
   };
+  const polygons: Polygons = { count: cells, x, y, perCell, cornerOf, isGrid: false };
+  if (list.shape === "edges") return dotsOnMap(centresOf(polygons), columns);
+  if (list.shape === "faces") return polygonsOnMap(polygons, columns, centresOf(polygons));
+  const nodes = { longitudes: x, latitudes: y };
+  return polygonsOnMap(polygons, columns, nodes, (map, faces) => cornersUnderPixels(polygons, map, faces));
+}
+
+/** Returns cells on a map that are polygons. @param refine Turns the polygons under pixels into cells. Default: they are the cells. */
+export function polygonsOnMap(
+  polygons: Polygons,
+  columns: number,
+  centres: Places,
+  refine = (_map: PixelMap, faces: Int32Array) => faces,
+): CellsOnMap {
+  const find = createPolygonFinder(polygons);
+  const under = (map: PixelMap) => refine(map, find(map));
+  const tiny = 1e-9;
+  const { x, y } = polygons;
   return {
     columns,
-    centres: isNodes ? { longitudes: x, latitudes: y } : centresOf(polygons),
+    centres,
     x,
     y,
     marginOf: () => 0,
     under,
-    at: (placeX, placeY) => cellUnder(under, placeX, placeY),
+    // As one pixel there shows it.
+    at: (x, y) =>
+      under({ left: x - tiny, right: x + tiny, top: y + tiny, bottom: y - tiny, width: 1, height: 1 })[0]!,
   };
-}
-
-/** Returns the cell at a place, as one pixel there shows it. */
-export function cellUnder(under: (map: PixelMap) => Int32Array, x: number, y: number): number {
-  const tiny = 1e-9;
-  const box = { left: x - tiny, right: x + tiny, top: y + tiny, bottom: y - tiny };
-  return under({ ...box, width: 1, height: 1 })[0]!;
 }
 
 function dotsOnMap(centres: Places, columns: number): CellsOnMap {
