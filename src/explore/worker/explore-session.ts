@@ -11,9 +11,9 @@ import { isTooMuch, MAX_UNASKED_CHUNK_BYTES } from "./array-reader.js";
 import { type ChunkJob, PRIORITY, type QueueLimits, ReadFailure } from "./chunk-queue.js";
 import { type Chunk, DatasetSession } from "./dataset-session.js";
 import { findRange } from "./find-range.js";
-import { PictureReading, planFrame } from "./picture/show-picture.js";
+import { planFrame, readingOfPicture } from "./picture/show-picture.js";
 import { AxisReader, answerAxis, answerText } from "./read-axis.js";
-import { probeCell, SeriesReading } from "./series-reading.js";
+import { probeCell, readingOfSeries } from "./series-reading.js";
 
 /**
  * Reads the chunks of the next frames, so that playing waits for none. A chunk that fails ahead of time is shown as failed once its
@@ -57,6 +57,8 @@ type AnswerBody = ExploreAnswer extends infer Each
     : never
   : never;
 
+type Reading = ReturnType<typeof readingOfPicture>;
+
 /** Answers the requests of the page, in a worker or in a test. */
 export class ExploreSession {
   readonly #send: SendAnswer;
@@ -64,7 +66,7 @@ export class ExploreSession {
   /** Requests that are being answered, by id. */
   readonly #running = new Map<number, AbortController>();
   #opened: Promise<{ readonly session: DatasetSession; readonly axes: AxisReader }> | undefined;
-  #show: { readonly id: number; readonly reading: PictureReading | undefined } | undefined;
+  #show: { readonly id: number; readonly reading: Reading | undefined } | undefined;
   /** Ids of requests to read ahead, ascending. */
   #ahead: readonly number[] = [];
 
@@ -161,7 +163,7 @@ export class ExploreSession {
       this.#reply(id, { kind: "too-much", ...plan.cost });
       return true;
     }
-    const reading = new PictureReading(
+    const reading = readingOfPicture(
       session,
       request,
       plan,
@@ -185,17 +187,17 @@ export class ExploreSession {
     signal: AbortSignal,
   ): boolean {
     const { id } = request;
-    const reading = new SeriesReading(
+    const { reading, cost } = readingOfSeries(
       session,
       request,
       (series) => this.#reply(id, series, [series.values.buffer]),
       (error) => this.#fail(id, error),
     );
-    if (isTooMuch(reading.cost) && !request.isConfirmed) {
-      this.#reply(id, { kind: "too-much", ...reading.cost });
+    if (isTooMuch(cost) && !request.isConfirmed) {
+      this.#reply(id, { kind: "too-much", ...cost });
       return true;
     }
-    signal.addEventListener("abort", () => reading.stop());
+    signal.addEventListener("abort", () => reading.end());
     reading.start();
     return false;
   }

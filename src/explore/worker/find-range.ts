@@ -1,9 +1,11 @@
 import type { Packing } from "../../cf/packing.js";
 import { chooseRange } from "../../colour/value-range.js";
+import { elementCount } from "../../model/data-tree.js";
 import {
   otherAxes,
   type PictureAxes,
   type RangeAnswer,
+  type ShowRequest,
   type ValueRangeRequest,
   type VariableDescription,
 } from "../protocol.js";
@@ -12,7 +14,7 @@ import { PRIORITY } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
 import { planFrame } from "./picture/show-picture.js";
-import { type AxisReader, indicesOf } from "./read-axis.js";
+import { type AxisReader, indicesOf, offsetAt } from "./read-axis.js";
 
 /** Most chunks, and decoded bytes, that a sample is made of. One chunk is always read. */
 const MAX_CHUNKS = 16;
@@ -31,38 +33,46 @@ export async function findRange(
   request: ValueRangeRequest,
   signal: AbortSignal,
 ): Promise<RangeAnswer> {
-  const variable = session.variable(request.selection.variable);
-  const sample =
-    request.viewport === undefined || request.axes === undefined
-      ? await sampleOfVariable(session, variable, request, signal)
-      : await sampleOfView(session, axes, request, request.axes, signal);
-  return describeSample(sample, request.percentiles);
+  const { selection, viewport } = request;
+  const sampled =
+    viewport === undefined || request.axes === undefined
+      ? sampledOfVariable(session, request, signal)
+      : await sampledOfView(session, axes, { selection, viewport, axes: request.axes }, signal);
+  return describeSample(await readSample(sampled, signal), request.percentiles);
+}
+
+/** Chunks that are being read, and which of their cells are in the sample. */
+interface Sampled {
+  readonly packing: Packing;
+  readonly readings: readonly Promise<Chunk>[];
+  /** By chunk: how many cells there are, and the offset of each. */
+  readonly cells: readonly { readonly count: number; readonly offsetOf: (place: number) => number }[];
 }
 
 /** Reads some chunks: of several steps, spread over the plane. */
-async function sampleOfVariable(
+function sampledOfVariable(
   session: DatasetSession,
-  variable: VariableDescription,
   { selection, axes }: ValueRangeRequest,
   signal: AbortSignal,
-): Promise<Collected> {
+): Sampled {
+  const variable = session.variable(selection.variable);
   const resolution = resolutionsOf(variable).at(-1)!;
   const { chunkShape, shape } = resolution;
   const chunkBytes = costOf(1, chunkShape, variable.dataType.itemSize).bytes;
-  const count = Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes)));
-  const chosen = spread(sampledChunks(variable, resolution, selection.at, axes), count);
-  const read = (coords: readonly number[]) => session.readChunk(resolution, coords, PRIORITY.range, signal);
-  const chunks = await readable(chosen.map(read), signal);
+  const most = Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes)));
+  const chosen = spread(sampledChunks(variable, resolution, selection.at, axes), most);
   const { packing, strides } = session.documentOf(resolution);
-  const collected = new Collected(packing);
-  for (const { chunk, index } of chunks) {
-    // What lies behind the array's end is padding.
-    const lengths = chunkShape.map((length, axis) =>
-      Math.min(length, shape[axis]! - chosen[index]![axis]! * length),
-    );
-    collected.addBox(chunk, lengths, strides);
-  }
-  return collected;
+  return {
+    packing,
+    readings: chosen.map((coords) => session.readChunk(resolution, coords, PRIORITY.range, signal)),
+    cells: chosen.map((coords) => {
+      // What lies behind the array's end is padding.
+      const lengths = chunkShape.map((length, axis) =>
+        Math.min(length, shape[axis]! - coords[axis]! * length),
+      );
+      return { count: elementCount(lengths), offsetOf: (place) => offsetAt(place, lengths, strides) };
+    }),
+  };
 }
 
 /** Returns the chunks that may be sampled: some of the plane, at several steps of time, else of the first other axis. */
@@ -88,101 +98,64 @@ function sampledChunks(
 }
 
 /** Reads what is visible, at the resolution at which it is shown. */
-async function sampleOfView(
+async function sampledOfView(
   session: DatasetSession,
   axes: AxisReader,
-  { selection, viewport }: ValueRangeRequest,
-  pictureAxes: PictureAxes,
+  view: Pick<ShowRequest, "selection" | "axes" | "viewport">,
   signal: AbortSignal,
-): Promise<Collected> {
-  const plan = await planFrame(session, axes, {
-    kind: "show",
-    selection,
-    axes: pictureAxes,
-    viewport: viewport!,
-    range: { low: 0, high: 1, isLog: false },
-    isMoving: true,
-    isConfirmed: false,
-  });
-  const planned = plan.chunks.slice(0, MAX_CHUNKS);
-  const chunks = await readable(
-    planned.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)),
-    signal,
-  );
-  const collected = new Collected(session.documentOf(plan.resolution).packing);
-  chunks.forEach(({ chunk, index }) => {
-    const { rows, columns, base } = planned[index]!.place;
-    const [rowCells, columnCells] = [rows, columns].map(({ offsets, isFirst }) =>
-      offsets.filter((_, place) => isFirst[place] === 1),
-    ) as [Int32Array, Int32Array];
-    const total = rowCells.length * columnCells.length;
-    const step = stepOf(total);
-    for (let place = 0; place < total; place += step) {
-      const row = Math.floor(place / columnCells.length);
-      collected.add(chunk, base + rowCells[row]! + columnCells[place % columnCells.length]!);
-    }
-  });
-  return collected;
-}
-
-/**
- * Returns the chunks that can be read, with their places in the list: one that fails makes a sample smaller, and the picture that shows
- * it says why.
- * @throws The first failure if all fail, or the signal's reason
- */
-async function readable(
-  readings: readonly Promise<Chunk>[],
-  signal: AbortSignal,
-): Promise<{ readonly chunk: Chunk; readonly index: number }[]> {
-  const results = await Promise.allSettled(readings);
-  signal.throwIfAborted();
-  const read = results.flatMap((result, index) =>
-    result.status === "fulfilled" ? [{ chunk: result.value, index }] : [],
-  );
-  const failure = results.find((result) => result.status === "rejected");
-  if (read.length === 0 && failure !== undefined) throw failure.reason;
-  return read;
+): Promise<Sampled> {
+  const range = { low: 0, high: 1, isLog: false };
+  const request = { ...view, kind: "show", range, isMoving: true, isConfirmed: false } as const;
+  const { chunks, resolution } = await planFrame(session, axes, request);
+  const chosen = chunks.slice(0, MAX_CHUNKS);
+  return {
+    packing: session.documentOf(resolution).packing,
+    readings: chosen.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)),
+    cells: chosen.map(({ place: { rows, columns, base } }) => {
+      const [rowCells, columnCells] = [rows, columns].map(({ offsets, isFirst }) =>
+        offsets.filter((_, place) => isFirst[place] === 1),
+      ) as [Int32Array, Int32Array];
+      const { length } = columnCells;
+      const offsetOf = (place: number) =>
+        base + rowCells[Math.floor(place / length)]! + columnCells[place % length]!;
+      return { count: rowCells.length * length, offsetOf };
+    }),
+  };
 }
 
 /** Finite values of a sample. */
-class Collected {
-  readonly #packing: Packing;
-  readonly values: number[] = [];
-  missing = 0;
-
-  constructor(packing: Packing) {
-    this.#packing = packing;
-  }
-
-  add(chunk: Chunk, offset: number): void {
-    const stored = chunk?.numbers?.[offset];
-    const value = stored === undefined ? Number.NaN : unpacked(stored, this.#packing);
-    if (Number.isFinite(value)) this.values.push(value);
-    else if (Number.isNaN(value)) this.missing++;
-  }
-
-  addBox(chunk: Chunk, lengths: readonly number[], strides: readonly number[]): void {
-    const total = lengths.reduce((product, length) => product * length, 1);
-    const step = stepOf(total);
-    for (let place = 0; place < total; place += step) {
-      let rest = place;
-      let offset = 0;
-      for (let axis = lengths.length - 1; axis >= 0; axis--) {
-        offset += (rest % lengths[axis]!) * strides[axis]!;
-        rest = Math.floor(rest / lengths[axis]!);
-      }
-      this.add(chunk, offset);
-    }
-  }
+interface Sample {
+  readonly values: readonly number[];
+  readonly missing: number;
 }
 
-/** An odd step meets all columns of tables whose rows are even. */
-function stepOf(total: number): number {
-  return total <= MAX_VALUES_PER_CHUNK ? 1 : Math.ceil(total / MAX_VALUES_PER_CHUNK) | 1;
+/**
+ * Reads the values of a sample. A chunk that fails makes it smaller, and the picture that shows it says why.
+ * @throws The first failure if all fail, or the signal's reason
+ */
+async function readSample({ readings, packing, cells }: Sampled, signal: AbortSignal): Promise<Sample> {
+  const results = await Promise.allSettled(readings);
+  signal.throwIfAborted();
+  const failure = results.find((result) => result.status === "rejected");
+  if (failure !== undefined && results.every(({ status }) => status === "rejected")) throw failure.reason;
+  const values: number[] = [];
+  let missing = 0;
+  for (const [index, result] of results.entries()) {
+    if (result.status === "rejected") continue;
+    const { count, offsetOf } = cells[index]!;
+    // An odd step meets all columns of tables whose rows are even.
+    const step = count <= MAX_VALUES_PER_CHUNK ? 1 : Math.ceil(count / MAX_VALUES_PER_CHUNK) | 1;
+    for (let place = 0; place < count; place += step) {
+      const value = unpacked(result.value?.numbers?.[offsetOf(place)] ?? Number.NaN, packing);
+      if (Number.isFinite(value)) values.push(value);
+      else if (Number.isNaN(value)) missing++;
+    }
+  }
+  return { values, missing };
 }
 
 function describeSample(
-  { values: found, missing }: Collected,
+  { values: found, missing }: Sample,
   percentiles: readonly [number, number],
 ): RangeAnswer {
   const values = Float64Array.from(found);

@@ -89,30 +89,27 @@ function copyChunk(
   const lengths = chunkShape.map((length, axis) =>
     axis < step.length ? 1 : Math.min(length, shape[axis]! - begins[axis]!),
   );
-  let last = shape.length - 1;
-  let [rowLength, rowStride] = last === -1 ? [1, 1] : [lengths[last]!, strides[last]!];
-  // Rows that follow each other in the chunk and in the array are one.
-  while (
-    last > step.length &&
-    rowLength === elementCount(shape.slice(last)) &&
-    strides[last - 1] === rowLength * rowStride
-  )
-    rowLength *= lengths[--last]!;
-  for (const row of indicesOf(lengths.slice(0, Math.max(0, last)))) {
-    let to = 0;
-    let from = 0;
-    shape.forEach((length, axis) => {
-      const isStep = axis < step.length;
-      const within = isStep ? step[axis]! - begins[axis]! : axis >= last ? 0 : row[axis]!;
-      if (!isStep) to = to * length + begins[axis]! + within;
-      from += within * strides[axis]!;
-    });
-    for (let index = 0; index < rowLength; index++, to++, from += rowStride) {
-      if (numbers !== undefined) numbers[to] = unpacked(chunk?.numbers?.[from] ?? fill, packing);
-      if (texts !== undefined) texts[to] = chunk?.texts?.[from] ?? fillText;
-      if (exact !== undefined) exact[to] = chunk?.exact?.[from] as bigint | undefined;
-    }
+  const strideTo = shape.map((_, axis) => (axis < step.length ? 0 : elementCount(shape.slice(axis + 1))));
+  const fromBegin = step.reduce((sum, index, axis) => sum + (index - begins[axis]!) * strides[axis]!, 0);
+  const toBegin = begins.reduce((sum, begin, axis) => sum + begin * strideTo[axis]!, 0);
+  const count = elementCount(lengths);
+  for (let place = 0; place < count; place++) {
+    const from = fromBegin + offsetAt(place, lengths, strides);
+    const to = toBegin + offsetAt(place, lengths, strideTo);
+    if (numbers !== undefined) numbers[to] = unpacked(chunk?.numbers?.[from] ?? fill, packing);
+    if (texts !== undefined) texts[to] = chunk?.texts?.[from] ?? fillText;
+    if (exact !== undefined) exact[to] = chunk?.exact?.[from] as bigint | undefined;
   }
+}
+
+/** Returns the offset of a cell of a box, counted in C order, in values that are laid out by strides. */
+export function offsetAt(place: number, lengths: readonly number[], strides: readonly number[]): number {
+  let [rest, offset] = [place, 0];
+  for (let axis = lengths.length - 1; axis >= 0; axis--) {
+    offset += (rest % lengths[axis]!) * strides[axis]!;
+    rest = Math.floor(rest / lengths[axis]!);
+  }
+  return offset;
 }
 
 /** Yields all indices of a shape in C order; one without axes for a scalar, none if an axis has no length. */
