@@ -22,6 +22,7 @@ export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type {
   Body,
   BodyReply,
+  ByteRange,
   Document,
   DocumentReply,
   RedirectReply,

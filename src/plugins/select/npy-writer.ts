@@ -1,0 +1,44 @@
+import { type ByteRange, ZpublishError } from "../../index.js";
+import { bytesOfTexts, type FileBody, type OutputVariable, piecesOf } from "./file-body.js";
+
+/**
+ * Lays out one variable as a file of numpy (NEP 1, version 1.0): little-endian, C order.
+ * @throws ZpublishError `invalid-query` for types without a fixed size whose longest text is not known, and for records.
+ */
+export function createNpy(variable: OutputVariable): FileBody {
+  const { dataType, shape, textBytes } = variable;
+  const { kind, itemSize, timeUnit } = dataType;
+  // Texts without a fixed size are written as UTF-8, the only fixed form whose length is known.
+  const isText = kind === "O" && textBytes !== undefined;
+  if ((kind === "O" && !isText) || typeof dataType.zarr !== "string") {
+    throw new ZpublishError(
+      "invalid-query",
+      `Expected a type of fixed size, received ${dataType.numpyName} of variable '${variable.name}'`,
+      { details: { parameter: "f", type: "unsupported_type", input: "npy" } },
+    );
+  }
+  const itemBytes = isText ? Math.max(1, textBytes) : itemSize;
+  const characters = kind === "U" ? itemSize / 4 : itemBytes;
+  const unit = timeUnit === undefined ? "" : `[${timeUnit}]`;
+  const order = itemSize === 1 || "SVO".includes(kind) ? "|" : "<";
+  const descr = `${order}${kind === "O" ? "S" : kind}${characters}${unit}`;
+  const lengths = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
+  const fields = `{'descr': '${descr}', 'fortran_order': False, 'shape': ${lengths}, }`;
+  const headerLength = Math.ceil((10 + fields.length + 1) / 64) * 64;
+  const header = Buffer.from(`\x93NUMPY\x01\x00..${fields.padEnd(headerLength - 11)}\n`, "latin1");
+  header.writeUInt16LE(headerLength - 10, 8);
+  const count = shape.reduce((product, length) => product * length, 1);
+  const byteLength = headerLength + count * itemBytes;
+  const part = {
+    ...{ begin: headerLength, byteLength: count * itemBytes, itemBytes },
+    async *read(firstItem: number, signal: AbortSignal) {
+      for await (const block of variable.read(firstItem, "little", signal))
+        yield isText ? bytesOfTexts(block.values as readonly string[], itemBytes) : block.bytes;
+    },
+  };
+  return {
+    byteLength,
+    pieces: (range: ByteRange = { start: 0, byteLength }, signal: AbortSignal) =>
+      piecesOf({ header, parts: [part], byteLength }, range, signal),
+  };
+}
