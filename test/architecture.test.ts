@@ -99,14 +99,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "zarr",
   ],
   // The public API, listed by hand: re-exports from wherever it is.
-  index: [
+  "plugin-api": [
     "cf",
     "chunk",
     "config",
     "dataset",
     "http",
     "json",
-    "library",
     "model",
     "observe",
     "pages",
@@ -115,6 +114,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "values",
     "zarr",
   ],
+  index: ["library", "plugin-api"],
+  // A folder of `plugins` is a plugin that other people could have written: it imports the public API, and what is in its own folder.
+  "plugins/select": ["plugin-api"],
   // Runs in browsers: what it imports knows nothing of Node.js.
   explore: ["cf", "codec", "colour", "json", "model", "usage"],
   main: ["cli"],
@@ -137,10 +139,11 @@ const MAX_FACTORY_LINES = 120;
 const SHORT = new Map([
   [/^src\/codec\/([a-z]+\/)*[a-z0-9-]+\.ts$/, "one file per codec, and their table"],
   [/^src\/explore\/(main\.tsx|explore-worker\.ts)$/, "entry points of the explorer"],
-  [/^src\/(index|main)\.ts$/, "entry points of library and program"],
+  [/^src\/(index|main|plugin-api)\.ts$/, "entry points of library and program"],
   [/^src\/zpublish\.cts$/, "the program of the package"],
   [/^src\/pages\/(docs|explore)-page\.ts$/, "one page to a file"],
   [/^src\/plugins\/(module-version|plugin-info)\.ts$/, "one file per plugin, loaded on demand"],
+  [/^src\/plugins\/[a-z]+\/[a-z0-9-]+-writer\.ts$/, "one file per format"],
   [/^workers\/make-chunk\.ts$/, "entry point of workers"],
 ]);
 
@@ -276,13 +279,16 @@ function longFunctions(path: string, text: string): string[] {
 
 /** `src/zarr/v3/parse-v3.ts` is in `zarr`, `src/errors.ts` in `errors`, `workers/make-chunk.ts` in `workers`. */
 function folderOf(path: string): string {
-  const [top = "", name = ""] = path.split("/");
+  const [top = "", name = "", inner = "", ...rest] = path.split("/");
+  if (name === "plugins" && rest.length > 0) return `plugins/${inner}`;
   return top === "src" ? name.replace(/\.c?tsx?$/, "") : top;
 }
 
 /** Paths that a file imports or exports from, types included. */
 function importsOf(path: string, text: string): Set<string> {
-  const code = text.replace(/\/\*[\s\S]*?\*\//g, "");
+  // Built-in plugins are loaded by name, like those of other people.
+  const plugin = path === "src/plugins/load-plugins.ts" ? /import\("\.\/[a-z]+\/.*?"\)/g : /$^/;
+  const code = text.replace(/\/\*[\s\S]*?\*\//g, "").replace(plugin, "");
   const specifiers = [...code.matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map(
     (match) => match[1] as string,
   );

@@ -1,5 +1,5 @@
 import { Builder } from "flatbuffers";
-import { type DataType, type ValueBlock, ZpublishError } from "../../index.js";
+import { type DataType, type ValueBlock, ZpublishError } from "../../plugin-api.js";
 
 /** A column of a table. */
 export interface ArrowColumn {

@@ -1,4 +1,4 @@
-import type { ByteRange, DataType, JsonObject, JsonValue, ValueBlock } from "../../index.js";
+import type { ByteRange, DataType, JsonObject, JsonValue, ValueBlock } from "../../plugin-api.js";
 
 /** A variable of an answer, by its name in the file. */
 export interface OutputVariable {

@@ -1,5 +1,5 @@
 import { isLosslessNumber } from "lossless-json";
-import { type JsonObject, type JsonValue, stringifyJson } from "../../index.js";
+import { type JsonObject, type JsonValue, stringifyJson } from "../../plugin-api.js";
 
 /** A version of the classic format: the byte behind `CDF`. */
 export type NcVersion = 1 | 2 | 5;

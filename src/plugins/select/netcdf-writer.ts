@@ -1,4 +1,4 @@
-import { type ByteRange, type JsonObject, type ValueBlock, ZpublishError } from "../../index.js";
+import { type ByteRange, type JsonObject, type ValueBlock, ZpublishError } from "../../plugin-api.js";
 import { bytesOfTexts, type FileBody, type FilePart, type OutputVariable, piecesOf } from "./file-body.js";
 import { NC, type NcAttribute, type NcType, type NcVersion, netcdfAttributes } from "./netcdf-attributes.js";
 

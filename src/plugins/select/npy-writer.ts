@@ -1,4 +1,4 @@
-import { type ByteRange, ZpublishError } from "../../index.js";
+import { type ByteRange, ZpublishError } from "../../plugin-api.js";
 import { bytesOfTexts, type FileBody, type OutputVariable, piecesOf } from "./file-body.js";
 
 /**

@@ -1,0 +1,62 @@
+/** What plugins import: built-in ones from here, others from the package, which exports the same and more. */
+
+export { type Packing, packingOf } from "./cf/packing.js";
+export type { ChunkService } from "./chunk/chunk-service.js";
+export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
+export type {
+  DatasetPath,
+  DatasetSnapshot,
+  Datasets,
+  OverviewLevels,
+  ServedArray,
+} from "./dataset/dataset.js";
+export type { GroupInput, VariableInput } from "./dataset/in-memory-tree.js";
+export {
+  type CreateDataTreeOptions,
+  createDataTree,
+  openDataTree,
+  type ServableTree,
+  zarrStoreSource,
+} from "./dataset/in-memory-tree.js";
+export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
+export type {
+  Body,
+  BodyReply,
+  ByteRange,
+  Document,
+  DocumentReply,
+  RedirectReply,
+  Reply,
+  RouteRequest,
+} from "./http/reply.js";
+export type { Route, RouteOperation } from "./http/router.js";
+export type { JsonObject, JsonValue } from "./json/json-value.js";
+export { stringifyJson } from "./json/stringify-json.js";
+export type { DataTree, Group, Variable } from "./model/data-tree.js";
+export type { DataType } from "./model/data-type.js";
+export type { Log, LogLevel } from "./observe/log.js";
+export type { PreviewService, PreviewValues } from "./pages/preview-service.js";
+export type {
+  Plugin,
+  PluginContext,
+  PluginDatasets,
+  PluginModule,
+  ProvidedDataset,
+  ProviderContext,
+} from "./plugins/plugin.js";
+export type { ZarritaStoreOptions } from "./stores/zarrita-store.js";
+export type {
+  AxisSelection,
+  CoordinateAxis,
+  Coordinates,
+  NumericArray,
+  ReadCost,
+  ReadValuesOptions,
+  RunModuleOptions,
+  StreamValuesOptions,
+  ValueBlock,
+  Values,
+} from "./values/values.js";
+export type { CodecSpec } from "./zarr/codec-step.js";
+export type { CoarsenMethod, EncodingPlan } from "./zarr/plan/encoding-plan.js";
+export type { ArrayDocument } from "./zarr/v2.js";
