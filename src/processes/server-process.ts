@@ -72,8 +72,11 @@ const KILL_TIMEOUT_MS = 2_000;
 
 const NOTHING = () => undefined;
 
-/** Time that a process has to return its metrics. */
-const METRICS_TIMEOUT_MS = 2_000;
+/**
+ * Time that a process has to return its metrics. The first time it loads what collects them, which takes seconds on a busy machine;
+ * Prometheus waits for ten.
+ */
+const METRICS_TIMEOUT_MS = 5_000;
 
 /** Collects the metrics of all processes that return them in time, and of the supervisor. Never rejects. */
 export async function collectMetrics(
