@@ -9,7 +9,12 @@ export type ErrorCode =
   | "invalid-path"
   /** A parameter of the query is not as expected. Details: `parameter`, `type`, `input`. */
   | "invalid-query"
-  /** What is asked for exceeds a limit; the message has both numbers. */
+  /** The body of a request is not as expected. Details: `parameter`, `type`, `input`. */
+  | "invalid-body"
+  | "unsupported-media-type"
+  /** None of the content types that can be made is accepted. */
+  | "not-acceptable"
+  /** More is asked for, or sent, than is allowed; the message has both numbers. */
   | "too-large"
   | "method-not-allowed"
   | "precondition-failed"

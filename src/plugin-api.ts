@@ -21,6 +21,7 @@ export {
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type {
   Body,
+  BodyClient,
   BodyReply,
   ByteRange,
   Document,
@@ -28,6 +29,7 @@ export type {
   RedirectReply,
   Reply,
   RouteRequest,
+  StreamReply,
 } from "./http/reply.js";
 export type { Route, RouteOperation } from "./http/router.js";
 export type { JsonObject, JsonValue } from "./json/json-value.js";

@@ -27,6 +27,9 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   "not-found": { status: "404 Not Found", logLevel: "debug" },
   "invalid-path": { status: "422 Unprocessable Content", logLevel: "debug" },
   "invalid-query": { status: "422 Unprocessable Content", logLevel: "debug" },
+  "invalid-body": { status: "422 Unprocessable Content", logLevel: "debug" },
+  "unsupported-media-type": { status: "415 Unsupported Media Type", logLevel: "debug" },
+  "not-acceptable": { status: "406 Not Acceptable", logLevel: "debug" },
   "too-large": { status: "413 Content Too Large", logLevel: "debug" },
   "method-not-allowed": { status: "405 Method Not Allowed", detail: "Method Not Allowed", logLevel: "debug" },
   "precondition-failed": { status: "412 Precondition Failed", logLevel: "debug" },
@@ -73,9 +76,12 @@ export function publicReason(error: ZpublishError): string | undefined {
   return typeof reason === "string" && isDamage(error) ? shown(reason) : undefined;
 }
 
+/** Errors about one parameter, of the path, the query or the body. */
+const PARAMETER_CODES: ReadonlySet<ErrorCode> = new Set(["invalid-path", "invalid-query", "invalid-body"]);
+
 /** As pydantic writes it, which is what users of Xpublish know. */
 function parameterDetail({ code, message, details }: ZpublishError): object {
-  const place = code === "invalid-path" ? "path" : "query";
+  const place = code.slice("invalid-".length);
   const { parameter = place, type = "string_type", msg = message, input = "" } = details;
   return { type, loc: [place, parameter], msg, input };
 }
@@ -118,8 +124,7 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
   const page = pageOf(exchange, error, answer);
   if (answer.status.startsWith("5") || page !== undefined) exchange.isNamed = true;
   if (answer.status.startsWith("5") && access.accessLogShare > 0) exchange.noteForLog();
-  const detail =
-    code === "invalid-path" || code === "invalid-query" ? [parameterDetail(error)] : publicDetail(error);
+  const detail = PARAMETER_CODES.has(code) ? [parameterDetail(error)] : publicDetail(error);
   const text = page?.html ?? JSON.stringify(hasId ? { detail, id: exchange.id } : { detail });
   const body = Buffer.from(text, "utf8");
   const varying = withVary(

@@ -32,7 +32,7 @@ const OVER = new ZpublishError("cancelled", "the request is over");
  */
 export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
   readonly head: RequestHead;
-  readonly method: "GET" | "HEAD";
+  readonly method: RouteRequest["method"];
   readonly res: HttpResponse;
   readonly context: ExchangeContext;
   rawPath: string;
@@ -73,7 +73,7 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
   #abort: AbortController | undefined;
   #forwarded: Forwarded | undefined;
 
-  constructor(res: HttpResponse, req: HttpRequest, context: ExchangeContext, method: "GET" | "HEAD") {
+  constructor(res: HttpResponse, req: HttpRequest, context: ExchangeContext, method: RouteRequest["method"]) {
     this.res = res;
     this.context = context;
     this.head = new RequestHead(req);

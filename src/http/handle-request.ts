@@ -10,7 +10,14 @@ import { ALLOWED_METHODS, createCors, type HeaderLines, isHeaderValue } from "./
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import type { RouteCounts } from "./load-limits.js";
 import type { DocumentReply, RenderErrorPage, Reply } from "./reply.js";
-import { negotiateDocument, requestedRange, sendBodyReply, sendRepresentation } from "./representation.js";
+import {
+  negotiateDocument,
+  requestedRange,
+  sendBodyReply,
+  sendRepresentation,
+  sendStreamReply,
+  statusLine,
+} from "./representation.js";
 import { createRouter, type Route, type RouteMatch, type Router } from "./router.js";
 
 /** Attempts at a request whose source changes while it is answered. */
@@ -135,8 +142,11 @@ function sendReply(exchange: Exchange, reply: Reply): void | Promise<void> {
       return sendBodyReply(exchange, reply);
     case "document":
       return sendDocument(exchange, reply);
+    case "stream":
+      return sendStreamReply(exchange, reply);
     case "redirect":
-      sendRedirect(exchange);
+      if (reply.to === "with-slash") sendRedirect(exchange);
+      else sendRedirectTo(exchange, reply.to.url, reply.to.status);
       return undefined;
     default:
       throw new ZpublishError("internal", `Expected a reply of the handler, received ${describe(reply)}`);
@@ -162,6 +172,18 @@ function sendRedirect(exchange: Exchange): void {
   ] as const;
   exchange.cork(() => {
     writeHead(exchange, "301 Moved Permanently", withVary(lines, access.vary));
+    exchange.endBodiless(0);
+  });
+}
+
+function sendRedirectTo(exchange: Exchange, url: string, status: number): void {
+  const { cacheControl, access } = exchange.context;
+  const lines = [
+    ["Location", url],
+    ["Cache-Control", access.cacheControlOfAddress(cacheControl)],
+  ] as const;
+  exchange.cork(() => {
+    writeHead(exchange, statusLine(status) ?? "", withVary(lines, access.vary));
     exchange.endBodiless(0);
   });
 }

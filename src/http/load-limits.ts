@@ -213,7 +213,7 @@ export function createOverdueRequests<T extends UnansweredRequest>(
 }
 
 /** Methods as metrics name them. */
-export const METHOD_LABELS = ["GET", "HEAD", "OPTIONS", "other"] as const;
+export const METHOD_LABELS = ["GET", "HEAD", "POST", "OPTIONS", "other"] as const;
 /** One of {@link METHOD_LABELS}. */
 export type MethodLabel = (typeof METHOD_LABELS)[number];
 
@@ -269,7 +269,7 @@ function createRouteCounts(route: string, send: Histogram): RouteCounts {
   return {
     route,
     send,
-    requests: { GET: new Map(), HEAD: new Map(), OPTIONS: new Map(), other: new Map() },
+    requests: { GET: new Map(), HEAD: new Map(), POST: new Map(), OPTIONS: new Map(), other: new Map() },
     bytes: 0,
     brokenOff: 0,
     firstByte: createHistogram(BOUNDS),

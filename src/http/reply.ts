@@ -4,7 +4,7 @@ import type { Cors, HeaderLines } from "./headers.js";
 
 /** A request as a plugin sees it. */
 export interface RouteRequest {
-  readonly method: "GET" | "HEAD";
+  readonly method: "GET" | "HEAD" | "POST";
   /** Percent-decoded path parameters by name; a `{name:path}` parameter keeps its slashes as they came. */
   readonly params: Readonly<Record<string, string>>;
   /** The path as it came: percent-encoded, without query, root path removed. */
@@ -34,7 +34,7 @@ export interface RouteRequest {
  * What a handler answers with. HEAD, ranges, conditions, compression and CORS are the HTTP layer's work. A handler that
  * has nothing to answer throws a ZpublishError (`not-found`, …).
  */
-export type Reply = DocumentReply | BodyReply | RedirectReply;
+export type Reply = DocumentReply | BodyReply | StreamReply | RedirectReply;
 
 /** Content codings of the compressed forms of a document. */
 export type ContentCoding = "br" | "gzip";
@@ -61,6 +61,8 @@ export interface DocumentReply {
   readonly quotesAddress?: boolean;
   /** Further headers, such as a page's policies. The same object each time: headers are encoded once for each. */
   readonly headers?: HeaderLines;
+  /** Default 200. With another one, conditions and ranges of the request are ignored. */
+  readonly status?: number;
 }
 
 /**
@@ -73,6 +75,8 @@ export interface BodyReply {
   /** Strong, with its quotes; known without making the body. */
   readonly etag: string;
   readonly cacheControl?: string;
+  /** Further headers. */
+  readonly headers?: HeaderLines;
   /**
    * Makes the body. One that is returned at once is sent at once, so it may be a view that is valid in this turn only. One
    * that takes memory should be made after `request.reserve`.
@@ -87,6 +91,36 @@ export interface BodyReply {
    * it asks for a range or with `Prefer: respond-direct`. Default: bodies are sent.
    */
   readonly elsewhere?: (() => Promise<ElsewhereUrl | undefined>) | undefined;
+}
+
+/**
+ * A body that is made while it is sent. HEAD, conditions, ranges and compression are the HTTP layer's work: nothing is made for HEAD,
+ * 304, 412 and 416.
+ */
+export interface StreamReply {
+  readonly kind: "stream";
+  readonly contentType: string;
+  /** Default 200. With another one, conditions and ranges of the request are ignored. */
+  readonly status?: number;
+  readonly headers?: HeaderLines;
+  /** Strong, with its quotes; known without making the body. Without one, there are neither conditions nor ranges. */
+  readonly etag?: string;
+  readonly cacheControl?: string;
+  /**
+   * Bytes of the whole body. Undefined if it is not known: the answer is then sent in HTTP/1.1's chunked coding, without ranges. Text,
+   * JSON and XML of unknown length are compressed if the client accepts that.
+   */
+  readonly byteLength?: number | undefined;
+  /** Bytes of memory that the stream takes while it is sent, pieces made ahead included; the request waits for room. Default 4 MiB. */
+  readonly heldByteLength?: number;
+  /**
+   * Makes the pieces, of any length, at most some megabytes each. The next one is asked for when the client has taken the one before.
+   * An error before the first piece is answered as any other; a later one breaks the connection, since a body must not end early and
+   * look complete. So does a sum of bytes other than expected.
+   * @param range What to send of a body of known length; undefined if all.
+   * @param client Once its `signal` aborts, the pieces are not wanted any more, and anything may be thrown.
+   */
+  readonly pieces: (range: ByteRange | undefined, client: BodyClient) => AsyncIterable<Uint8Array>;
 }
 
 /** A URL of another server. */
@@ -113,6 +147,7 @@ export type WantedPart = (byteLength: number) => ByteRange;
 
 /** Bytes of an answer, read as fast as the client takes them. */
 export interface Body {
+  /** Infinity if it is not known: then `read` returns an empty view at the end. */
   readonly byteLength: number;
   /** Bytes that stay in memory until all is sent. Default: all; a view of a cache holds none. */
   readonly heldByteLength?: number;
@@ -128,10 +163,10 @@ export interface Body {
   read(offset: number): Uint8Array | undefined;
 }
 
-/** A redirect to the same path with a slash behind it (301); the HTTP layer adds root path and query. */
+/** A redirect to the same path with a slash behind it (301, the HTTP layer adds root path and query), or to another URL. */
 export interface RedirectReply {
   readonly kind: "redirect";
-  readonly to: "with-slash";
+  readonly to: "with-slash" | { readonly url: string; readonly status: 301 | 302 | 303 | 307 | 308 };
 }
 
 /** An error as its page shows it. It names nothing of the machine. */

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from "node:http";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
 import { rangeNotSatisfiable } from "./error-reply.js";
@@ -13,12 +14,16 @@ import type {
   ElsewhereUrl,
   HeaderContext,
   RouteRequest,
+  StreamReply,
 } from "./reply.js";
+import { createStreamBody } from "./stream-reply.js";
 
 /** Header values of one representation. */
 interface HeadFields {
-  /** Strong, with its quotes. */
-  readonly etag: string;
+  /** Strong, with its quotes; undefined if there are neither conditions nor ranges. */
+  readonly etag?: string | undefined;
+  /** Whether ranges are answered. Default true. */
+  readonly isRanged?: boolean;
   readonly contentType: string;
   /** Default: the server's. */
   readonly cacheControl?: string | undefined;
@@ -64,28 +69,31 @@ class RepresentationHead {
   }
 
   #lines({ access, cacheControl: byDefault }: HeaderContext, type?: string, coding?: string): HeaderLines {
-    const { etag, cacheControl = byDefault, quotesAddress, headers, vary = "" } = this.#fields;
+    const { etag, isRanged = true, cacheControl = byDefault, quotesAddress, headers } = this.#fields;
     const allowed = quotesAddress
       ? access.cacheControlOfAddress(cacheControl)
       : access.cacheControlOf(cacheControl);
-    const lines: [string, string][] = [
-      ["ETag", etag],
-      ["Cache-Control", allowed],
-      ["Accept-Ranges", "bytes"],
-    ];
+    const lines: [string, string][] = etag === undefined ? [] : [["ETag", etag]];
+    lines.push(["Cache-Control", allowed]);
+    if (etag !== undefined && isRanged) lines.push(["Accept-Ranges", "bytes"]);
     for (const [name, value] of headers ?? []) lines.push([name, value]);
     if (type !== undefined) lines.push(["Content-Type", type]);
     if (coding !== undefined) lines.push(["Content-Encoding", coding]);
-    return Object.freeze(withVary(lines, vary, access.vary));
+    return Object.freeze(withVary(lines, this.#fields.vary ?? "", access.vary));
   }
 }
 
 /** What is sent: headers, and bytes that are at hand or made if the request's conditions ask for them. */
 interface Representation {
-  readonly etag: string;
+  /** Undefined if there are neither conditions nor ranges. */
+  readonly etag: string | undefined;
   /** ETags that `If-Match` may name. Default: `etag`. */
-  readonly etags?: readonly string[];
+  readonly etags?: readonly string[] | undefined;
   readonly head: RepresentationHead;
+  /** Status line if the whole is sent. Default: 200 OK. With another one there are neither conditions nor ranges. */
+  readonly status?: string | undefined;
+  /** Whether it exists before its body is opened. Default: if its bytes are at hand. */
+  readonly exists?: boolean;
   /** All bytes, if they are at hand and never change, or what makes them. */
   readonly content: Uint8Array | Pick<BodyReply, "open" | "elsewhere" | "cacheControl">;
 }
@@ -113,13 +121,14 @@ export function sendRepresentation(
   what: Representation,
   range?: RangeRequest | null,
 ): void | Promise<void> {
-  const noneMatch = checkConditions(exchange, what);
-  const { content } = what;
-  if (noneMatch === "match" || (noneMatch === "any" && content instanceof Uint8Array)) {
+  const { content, etag, exists = content instanceof Uint8Array } = what;
+  const isConditional = etag !== undefined && what.status === undefined && exchange.method !== "POST";
+  const noneMatch = isConditional ? checkConditions(exchange, etag, what.etags) : "no-match";
+  if (noneMatch === "match" || (noneMatch === "any" && exists)) {
     sendNotModified(exchange, what);
     return undefined;
   }
-  const asked = range === undefined ? requestedRange(exchange, what.etag) : (range ?? undefined);
+  const asked = isConditional && range === undefined ? requestedRange(exchange, etag) : (range ?? undefined);
   if (content instanceof Uint8Array) {
     sendBytes(exchange, what, content, asked);
     return undefined;
@@ -160,7 +169,7 @@ function sendOpened(
  * Evaluates `If-Match` and `If-None-Match`. `any` is `If-None-Match: *`, which holds if the body can be opened.
  * @throws ZpublishError `precondition-failed`
  */
-function checkConditions(exchange: Exchange, { etag, etags = [etag] }: Representation): TagMatch {
+function checkConditions(exchange: Exchange, etag: string, etags: readonly string[] = [etag]): TagMatch {
   const ifMatch = exchange.header("if-match");
   if (ifMatch !== undefined && matchIfMatch(ifMatch, etags) === "no-match")
     throw new ZpublishError("precondition-failed", "The resource is not the one that If-Match names");
@@ -229,15 +238,17 @@ function sendBody(
   const { byteLength } = body;
   const part = partOf(byteLength, range);
   const sent = part ?? { start: 0, byteLength };
+  const isKnown = byteLength !== Number.POSITIVE_INFINITY;
   const end = sent.start + sent.byteLength;
   const reopen = (start: number) => content.open(exchange, () => ({ start, byteLength: end - start }));
   // Read in the turn in which it is sent: a view may be invalid in the next.
   const first = exchange.method === "HEAD" ? undefined : body.read(sent.start);
-  if (exchange.method === "GET" && (first === undefined || (first.byteLength === 0 && sent.byteLength > 0)))
+  const isGone = first === undefined || (first.byteLength === 0 && sent.byteLength > 0 && isKnown);
+  if (exchange.method !== "HEAD" && isGone)
     throw new ZpublishError("source-changed", "The body was evicted before it could be sent");
   exchange.cork(() => {
     writeContentHead(exchange, what, byteLength, part, body.headers);
-    if (first === undefined) exchange.endBodiless(byteLength);
+    if (first === undefined) exchange.endBodiless(isKnown ? byteLength : undefined);
     else exchange.context.sender.send({ exchange, body, ...sent, reopen }, first);
   });
 }
@@ -253,14 +264,14 @@ function partOf(totalBytes: number, range: RangeRequest | undefined): ByteRange 
 /** Writes the head of 200, or of 206 if a part is sent. */
 function writeContentHead(
   exchange: Exchange,
-  { head }: Representation,
+  { head, status = "200 OK" }: Representation,
   totalBytes: number,
   part: ByteRange | undefined,
   more?: HeaderLines,
 ): void {
   const lines = head.ok(exchange.context);
   if (part === undefined) {
-    writeHead(exchange, "200 OK", lines, more);
+    writeHead(exchange, status, lines, more);
     return;
   }
   const contentRange = `bytes ${part.start}-${part.start + part.byteLength - 1}/${totalBytes}`;
@@ -341,8 +352,46 @@ export function resolveRange(range: RangeRequest, totalBytes: number): ByteRange
   return { start: range.first, byteLength: Math.min(range.last, totalBytes - 1) - range.first + 1 };
 }
 
-const ETAG_SUFFIXES = { identity: "", br: "-br", gzip: "-gz" } as const;
 type Coding = ContentCoding | "identity";
+
+/** Entity tags of the codings of a representation. All of them match `If-Match`: a client may ask for another coding than before. */
+function etagsOf(etag: string): Readonly<Record<Coding, string>> {
+  const begin = etag.slice(0, -1);
+  return { identity: etag, br: `${begin}-br"`, gzip: `${begin}-gz"` };
+}
+
+/** Status line of a reply that is not answered 200. @throws ZpublishError `internal` if it is no status of a final answer */
+export function statusLine(status = 200): string | undefined {
+  if (status === 200) return undefined;
+  if (!Number.isInteger(status) || status < 200 || status > 599)
+    throw new ZpublishError("internal", `Expected a status from 200 to 599, received ${status}`);
+  return `${status} ${STATUS_CODES[status] ?? "Other"}`;
+}
+
+/** Media types that are compressed while they are sent. */
+const TEXT = /^text\/|[/+](?:json|xml)\b/;
+
+/** Answers a request with a body that is made while it is sent; see {@link sendRepresentation}. */
+export function sendStreamReply(exchange: Exchange, reply: StreamReply): void | Promise<void> {
+  const { etag, byteLength, contentType } = reply;
+  const isRanged = etag !== undefined && byteLength !== undefined;
+  const isText = byteLength === undefined && TEXT.test(contentType);
+  const coding = isText ? negotiateCoding(exchange.header("accept-encoding")) : "identity";
+  const etags = etag === undefined ? undefined : etagsOf(etag);
+  const head = new RepresentationHead({
+    ...{ contentType, isRanged, etag: etags?.[coding], cacheControl: reply.cacheControl },
+    contentEncoding: coding === "identity" ? undefined : coding,
+    vary: isText ? "Accept-Encoding" : "",
+    headers: reply.headers,
+  });
+  const what: Representation = {
+    ...{ head, etag: etags?.[coding], etags: etags && Object.values(etags) },
+    status: statusLine(reply.status),
+    exists: true,
+    content: createStreamBody(reply, coding),
+  };
+  return sendRepresentation(exchange, what, isRanged ? undefined : null);
+}
 
 /**
  * Chooses the coding of a document by the request's headers; a promise while it is compressed for the first time.
@@ -375,9 +424,12 @@ const variants = new WeakMap<Document, Map<Coding, Variant>>();
 function knownVariant(reply: DocumentReply, coding: Coding): Variant | undefined {
   const known = variants.get(reply.document)?.get(coding);
   if (known === undefined || known.madeFor === reply) return known;
-  const { cacheControl, quotesAddress, headers } = known.madeFor;
+  const { cacheControl, quotesAddress, headers, status } = known.madeFor;
   const isSame =
-    cacheControl === reply.cacheControl && quotesAddress === reply.quotesAddress && headers === reply.headers;
+    cacheControl === reply.cacheControl &&
+    quotesAddress === reply.quotesAddress &&
+    headers === reply.headers &&
+    status === reply.status;
   return isSame ? known : undefined;
 }
 
@@ -385,13 +437,12 @@ function variantOf(reply: DocumentReply, coding: Coding, bytes: Uint8Array): Var
   const known = knownVariant(reply, coding);
   if (known !== undefined) return known;
   const { document, ...given } = reply;
-  const etagOf = (suffix: string) =>
-    suffix === "" ? document.etag : `${document.etag.slice(0, -1)}${suffix}"`;
-  const etag = etagOf(ETAG_SUFFIXES[coding]);
+  const etags = etagsOf(document.etag);
+  const etag = etags[coding];
   const variant = {
     etag,
-    // A client that saw the document uncompressed and asks again accepting compression means the same document.
-    etags: Object.values(ETAG_SUFFIXES).map(etagOf),
+    etags: Object.values(etags),
+    status: statusLine(reply.status),
     content: bytes,
     head: new RepresentationHead({
       ...given,

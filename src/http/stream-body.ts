@@ -108,9 +108,10 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number) {
       exchange.endWhole();
       return;
     }
-    exchange.byteLength = byteLength;
-    load.setBodyBytes(exchange, transfer.body.heldByteLength ?? byteLength);
-    const begun = begin(transfer, first);
+    const isKnown = byteLength !== Number.POSITIVE_INFINITY;
+    if (isKnown) exchange.byteLength = byteLength;
+    load.setBodyBytes(exchange, transfer.body.heldByteLength ?? (isKnown ? byteLength : first.byteLength));
+    const begun = isKnown ? begin(transfer, first) : "some";
     if (begun !== "all") sendRest(transfer, begun);
   }
 
@@ -219,15 +220,12 @@ class Sending {
     let offset = exchange.res.getWriteOffset();
     let view = this.#body.read(start + offset);
     for (;;) {
-      if (view === undefined || view.byteLength === 0) {
+      const isEnd = view?.byteLength === 0 && byteLength === Number.POSITIVE_INFINITY;
+      if (view === undefined || (view.byteLength === 0 && !isEnd)) {
         this.#reopen();
         return false;
       }
-      const length = Math.min(view.byteLength, byteLength - offset, MAX_WRITE_BYTES);
-      const [ok, done] = exchange.res.tryEnd(
-        length === view.byteLength ? view : view.subarray(0, length),
-        byteLength,
-      );
+      const [ok, done] = isEnd ? this.#end(offset) : this.#offer(view, offset);
       if (done) {
         this.#waiting.delete(this);
         exchange.endWhole();
@@ -241,6 +239,22 @@ class Sending {
       if (!ok) return false;
       view = this.#body.read(start + offset);
     }
+  }
+
+  /** @returns Whether the socket takes more, and whether the body is complete. */
+  #offer(view: Uint8Array, offset: number): readonly [isTaken: boolean, isDone: boolean] {
+    const { exchange, byteLength } = this.transfer;
+    if (byteLength === Number.POSITIVE_INFINITY) return [exchange.res.write(view), false];
+    const length = Math.min(view.byteLength, byteLength - offset, MAX_WRITE_BYTES);
+    return exchange.res.tryEnd(length === view.byteLength ? view : view.subarray(0, length), byteLength);
+  }
+
+  /** Ends a body whose length was not known. */
+  #end(offset: number): readonly [isTaken: boolean, isDone: boolean] {
+    const { exchange } = this.transfer;
+    exchange.byteLength = offset;
+    exchange.res.end();
+    return [true, true];
   }
 
   /** Sends more, unless the request is over or its body is being opened again. */

@@ -28,6 +28,11 @@ export interface HttpResponse {
   cork(write: () => void): unknown;
   /** Offers bytes of a body. @returns Whether they were taken, and whether the body is complete with them. */
   tryEnd(bytes: Uint8Array, totalByteLength: number): readonly [isTaken: boolean, isDone: boolean];
+  /**
+   * Writes bytes of a body of unknown length, in chunked coding: as many as it takes, which `getWriteOffset` tells. `end()` ends the body.
+   * @returns Whether it takes more.
+   */
+  write(bytes: Uint8Array): boolean;
   /** Bytes of the body that were taken so far. */
   getWriteOffset(): number;
   onWritable(handler: () => boolean): unknown;

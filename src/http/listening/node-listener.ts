@@ -61,6 +61,17 @@ class NodeResponse implements HttpResponse {
 
   tryEnd(bytes: Uint8Array, totalByteLength: number): readonly [boolean, boolean] {
     if (!this.#response.headersSent) this.#writeHead(totalByteLength);
+    return this.#send(bytes, totalByteLength);
+  }
+
+  write(bytes: Uint8Array): boolean {
+    // Without a Content-Length, Node.js writes in chunked coding.
+    if (!this.#response.headersSent) this.#writeHead(undefined);
+    return this.#send(bytes, Number.POSITIVE_INFINITY)[0];
+  }
+
+  /** Sends bytes in pieces, as long as the system takes them. */
+  #send(bytes: Uint8Array, totalByteLength: number): readonly [boolean, boolean] {
     for (let at = 0; at < bytes.byteLength && !this.#isFull; at += PIECE_BYTES) {
       const piece = this.#copy(bytes.subarray(at, at + PIECE_BYTES));
       this.#offset += piece.byteLength;
@@ -104,6 +115,10 @@ class NodeResponse implements HttpResponse {
   }
 
   end(bytes: Uint8Array = new Uint8Array(), closeConnection = false): void {
+    if (this.#response.headersSent) {
+      this.#finish(undefined);
+      return;
+    }
     if (closeConnection) this.#headers.push("Connection", "close");
     this.#writeHead(bytes.byteLength);
     this.#finish(Buffer.from(bytes));

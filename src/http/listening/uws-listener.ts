@@ -52,9 +52,18 @@ function textOf(lines: HeaderLines): string {
   return text;
 }
 
+/** Most bytes of a body of unknown length that are written in one call. */
+const MAX_CHUNK_BYTES = 256 * 1024;
+/** Bytes that are offered to a socket that was full, to find out whether it still is. */
+const PROBE_BYTES = 1024;
+
 /** An answer of uWebSockets.js. */
 class UwsResponse implements HttpResponse {
   readonly #res: UwsHttpResponse;
+  /** Bytes of a body of unknown length that were written. */
+  #written = 0;
+  /** Whether uWebSockets.js holds some of them, because the socket did not take them. */
+  #isFull = false;
 
   constructor(res: UwsHttpResponse) {
     this.#res = res;
@@ -79,8 +88,17 @@ class UwsResponse implements HttpResponse {
     return this.#res.tryEnd(bytes, totalByteLength);
   }
 
+  write(bytes: Uint8Array): boolean {
+    // uWebSockets.js copies what the socket does not take, without a bound, and says so only at the next call. It sends its copy
+    // only when more is written.
+    const length = Math.min(bytes.byteLength, this.#isFull ? PROBE_BYTES : MAX_CHUNK_BYTES);
+    this.#isFull = !this.#res.write(bytes.subarray(0, length));
+    this.#written += length;
+    return !this.#isFull;
+  }
+
   getWriteOffset(): number {
-    return this.#res.getWriteOffset();
+    return this.#written || this.#res.getWriteOffset();
   }
 
   onWritable(handler: () => boolean): void {
