@@ -10,6 +10,7 @@ export type {
   OverviewLevels,
   ServedArray,
 } from "./dataset/dataset.js";
+export { findGroup } from "./dataset/dataset.js";
 export type { GroupInput, VariableInput } from "./dataset/in-memory-tree.js";
 export {
   type CreateDataTreeOptions,
@@ -19,6 +20,8 @@ export {
   zarrStoreSource,
 } from "./dataset/in-memory-tree.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
+export { chooseMediaType } from "./http/headers.js";
+export { parseQuery, type QueryNames, readInteger, wrongParameter } from "./http/query.js";
 export type {
   Body,
   BodyClient,
@@ -31,13 +34,14 @@ export type {
   RouteRequest,
   StreamReply,
 } from "./http/reply.js";
-export type { Route, RouteOperation } from "./http/router.js";
+export type { QueryParameter, Route, RouteOperation } from "./http/router.js";
 export type { JsonObject, JsonValue } from "./json/json-value.js";
 export { stringifyJson } from "./json/stringify-json.js";
 export type { DataTree, Group, Variable } from "./model/data-tree.js";
 export type { DataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export type { PreviewService, PreviewValues } from "./pages/preview-service.js";
+export { documentReply, jsonReply } from "./plugins/documents.js";
 export type {
   Plugin,
   PluginContext,

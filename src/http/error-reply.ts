@@ -1,7 +1,7 @@
 import { type ErrorCode, isDamage, messageOf, ZpublishError } from "../errors.js";
 import type { AccessRules } from "./access/access-rules.js";
 import { type Exchange, withVary, writeHead } from "./exchange.js";
-import { ALLOWED_METHODS, type HeaderLines, parseWeights } from "./headers.js";
+import { ALLOWED_METHODS, type HeaderLines, parseWeights, withoutParameters } from "./headers.js";
 import { requestFields } from "./request-log.js";
 
 /** How an error is answered. */
@@ -165,8 +165,7 @@ function pageOf(exchange: Exchange, error: ZpublishError, { status }: ErrorAnswe
  */
 export function prefersPage(accept: string | undefined): boolean {
   if (accept === undefined || !/text\/html/i.test(accept)) return false;
-  // Of media types, the weight is the only parameter that counts.
-  const weights = parseWeights(accept.replace(/;(?!\s*q\s*=)[^;,]*/gi, ""));
+  const weights = parseWeights(withoutParameters(accept));
   const page = weights.get("text/html") ?? 0;
   const json = weights.get("application/json");
   return page > 0 && (json === undefined || page > json);

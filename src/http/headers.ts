@@ -39,6 +39,32 @@ export function parseWeights(header: string): Map<string, number> {
   return weights;
 }
 
+/**
+ * Chooses what to answer with by an `Accept` header: the type with the greatest weight, of several the first. Parameters of types do
+ * not count.
+ * @param offered Media types in lower case, without parameters.
+ * @returns undefined if none is acceptable, which is to be answered 406 or with the first.
+ */
+export function chooseMediaType<T extends string>(
+  accept: string | undefined,
+  offered: readonly T[],
+): T | undefined {
+  if (accept === undefined) return offered[0];
+  const weights = parseWeights(withoutParameters(accept));
+  const weightOf = (type: string) =>
+    weights.get(type) ?? weights.get(`${type.split("/")[0]}/*`) ?? weights.get("*/*") ?? 0;
+  let chosen: T | undefined;
+  for (const type of offered) {
+    if (weightOf(type) > (chosen === undefined ? 0 : weightOf(chosen))) chosen = type;
+  }
+  return chosen;
+}
+
+/** Leaves out parameters of media types but their weights. */
+export function withoutParameters(accept: string): string {
+  return accept.replace(/;(?!\s*q\s*=)[^;,]*/gi, "");
+}
+
 /** No header lines. */
 export const NO_LINES: HeaderLines = Object.freeze([]);
 

@@ -3,6 +3,7 @@ import { type DatasetSnapshot, findGroup, overviewsOf } from "../dataset/dataset
 import { type IdSelection, selectIds } from "../dataset/id-page.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { queryToken } from "../http/handle-request.js";
+import { parseQuery, readInteger } from "../http/query.js";
 import type { Document, DocumentReply, RouteRequest } from "../http/reply.js";
 import type { QueryParameter, Route, RouteOperation } from "../http/router.js";
 import { type JsonObject, type JsonValue, objectSteps } from "../json/json-value.js";
@@ -12,7 +13,7 @@ import { packageVersion } from "../observe/versions.js";
 import { listingPieces } from "../pages/home-page.js";
 import { documentReply, jsonReply } from "./documents.js";
 import { createPageReplies, storesOf } from "./page-replies.js";
-import { type Plugin, type PluginContext, readInteger, readQuery } from "./plugin.js";
+import type { Plugin, PluginContext } from "./plugin.js";
 
 const JSON_TYPE = "application/json";
 const HTML_TYPE = "text/html; charset=utf-8";
@@ -267,12 +268,12 @@ function createKeptPages(): BoundedMap<DocumentReply> {
 }
 
 function parseListQuery(query: string): IdSelection {
-  const values = readQuery(query, (name) => Object.hasOwn(PARAMETERS, name), Object.keys(PARAMETERS));
-  const limit = values.get("limit");
+  const values = parseQuery(query, { once: Object.keys(PARAMETERS) });
+  const [limit] = values.get("limit") ?? [];
   return {
-    prefix: values.get("prefix") ?? "",
+    prefix: values.get("prefix")?.[0] ?? "",
     // Programs may begin with an empty one; no id is empty.
-    after: values.get("after") || undefined,
+    after: values.get("after")?.[0] || undefined,
     limit: limit === undefined ? Number.POSITIVE_INFINITY : readInteger("limit", limit, 1, MAX_LIMIT),
   };
 }

@@ -33,13 +33,17 @@ export function documentReply(
   return made instanceof Promise ? made.then(reply) : reply(made);
 }
 
-/** As {@link documentReply}, with a JSON document. */
+/**
+ * As {@link documentReply}, with a JSON document.
+ * @param content Makes the content, or a generator that returns it and yields now and then, so that other requests are answered
+ * meanwhile.
+ */
 export function jsonReply(
   context: PluginContext,
   snapshot: DatasetSnapshot,
   name: string,
   path: string,
-  content: () => CooperativeTask<JsonValue>,
+  content: () => JsonValue | CooperativeTask<JsonValue>,
 ): DocumentReply | Promise<DocumentReply> {
   return documentReply(context, snapshot, name, path, "application/json", () => jsonPieces(content()));
 }
@@ -54,8 +58,14 @@ export async function keepPromise<T>(
   return memo(snapshot, key, memoPromise<T>)(make);
 }
 
-function* jsonPieces(content: CooperativeTask<JsonValue>): Generator<string | undefined, void, undefined> {
-  yield* stringifyJsonPieces(yield* content);
+function* jsonPieces(
+  content: JsonValue | CooperativeTask<JsonValue>,
+): Generator<string | undefined, void, undefined> {
+  yield* stringifyJsonPieces(isTask(content) ? yield* content : content);
+}
+
+function isTask(content: JsonValue | CooperativeTask<JsonValue>): content is CooperativeTask<JsonValue> {
+  return typeof (content as Partial<CooperativeTask<JsonValue>> | null)?.next === "function";
 }
 
 /** Values and documents of snapshots, and of lists of ids, by key. What is no longer used releases them. */

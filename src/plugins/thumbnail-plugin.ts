@@ -4,6 +4,7 @@ import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js
 import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../colour/colour-scales.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
+import { parseQuery, readInteger, wrongParameter } from "../http/query.js";
 import type { BodyReply, RouteRequest } from "../http/reply.js";
 import type { QueryParameter } from "../http/router.js";
 import { normalNodePath } from "../model/data-tree.js";
@@ -18,7 +19,7 @@ import {
   readDirection,
 } from "../pages/pictures.js";
 import { keepPromise } from "./documents.js";
-import { type Plugin, type PluginContext, readInteger, readQuery, wrongParameter } from "./plugin.js";
+import type { Plugin, PluginContext } from "./plugin.js";
 
 /** The plugin of small pictures of variables. */
 const thumbnailPlugin = {
@@ -159,25 +160,21 @@ const PICTURE_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
  * @throws ZpublishError `invalid-query`
  */
 export function parsePictureQuery(query: string): PictureQuery {
-  const values = readQuery(
-    query,
-    (name) => name.startsWith(INDEX) || Object.hasOwn(PICTURE_PARAMETERS, name),
-    [...Object.keys(PICTURE_PARAMETERS), `${INDEX}{dimension}`],
-  );
+  const values = parseQuery(query, { once: [...Object.keys(PICTURE_PARAMETERS), `${INDEX}{dimension}`] });
   const indices = new Map<string, number>();
-  for (const [name, value] of values) {
+  for (const [name, [value = ""]] of values) {
     if (name.startsWith(INDEX))
       indices.set(
         name.slice(INDEX.length),
         readInteger(name, value, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
       );
   }
-  const size = values.get("size");
+  const [size] = values.get("size") ?? [];
   return {
     size: size === undefined ? DEFAULT_PICTURE_SIZE : readInteger("size", size, MIN_SIZE, MAX_SIZE),
-    range: rangeOf(values.get("range")),
-    scale: scaleOf(values.get("scale")),
-    isReversed: booleanOf("reversed", values.get("reversed")),
+    range: rangeOf(values.get("range")?.[0]),
+    scale: scaleOf(values.get("scale")?.[0]),
+    isReversed: booleanOf("reversed", values.get("reversed")?.[0]),
     indices,
   };
 }
