@@ -50,6 +50,8 @@ export interface DatasetSnapshot {
   readonly format?: string | undefined;
   /** As in `StoredTree`. */
   readonly join?: StoredJoin | undefined;
+  /** Names of the dimensions that may grow: unlimited ones of a file, and the joined one. */
+  readonly unlimited?: readonly string[];
   readonly tree: DataTree;
   /** By variable path: `a/b/t2m`. */
   readonly arrays: ReadonlyMap<string, ServedArray>;

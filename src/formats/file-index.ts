@@ -13,6 +13,8 @@ import type { Refusal } from "../zarr/stored-tree.js";
 export interface FileIndex {
   /** Name of the format as people say it: `NetCDF-4`, `HDF5`, `NetCDF-3 (64-bit offset)`, `GeoTIFF`. */
   readonly format: string;
+  /** Names of the dimensions that may grow: unlimited in NetCDF-4, of records in NetCDF-3. */
+  readonly unlimited?: readonly string[];
   /** Every group, root (`path` "/") first, parents before children, siblings sorted by name (`comparePaths` of `node-name.ts`). */
   readonly groups: readonly FileGroup[];
   readonly refused: readonly Refusal[];

@@ -30,7 +30,7 @@ interface IndexedFile {
 /** Makes the groups and arrays of a file's index. Those whose name or type cannot be served go to `refused`. */
 export async function treeOfIndex(
   indexed: IndexedFile,
-): Promise<Pick<StoredTree, "groups" | "refused" | "warnings" | "format">> {
+): Promise<Pick<StoredTree, "groups" | "refused" | "warnings" | "format" | "unlimited">> {
   const { index } = indexed;
   const refused: Refusal[] = [...index.refused];
   const warnings: string[] = [...index.warnings];
@@ -67,6 +67,7 @@ export async function treeOfIndex(
   }
   return {
     format: index.format,
+    ...(index.unlimited === undefined ? {} : { unlimited: index.unlimited }),
     groups: Object.freeze(groups),
     refused: Object.freeze(refused),
     warnings: Object.freeze(warnings),

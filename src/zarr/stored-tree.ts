@@ -59,6 +59,8 @@ export async function withinLocation<T>(location: string, work: () => Promise<T>
 export interface StoredTree {
   /** Name of the file format as people say it: `NetCDF-4`, `GeoTIFF`. Default: it is a Zarr store, or memory. */
   readonly format?: string;
+  /** Names of the dimensions that may grow. Default: it is not known of any. */
+  readonly unlimited?: readonly string[];
   /** Every group, root (`path` "/") first, parents before children, siblings sorted by name. */
   readonly groups: readonly StoredGroup[];
   /** Arrays and groups that cannot be served. */

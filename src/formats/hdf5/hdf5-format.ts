@@ -39,7 +39,7 @@ import { makeTextChunk, openHeap, readHeapTexts, type TextRecipe } from "./text.
 /** HDF5, and NetCDF-4, which is HDF5 with conventions about dimensions. */
 export const hdf5Format: FileFormat = {
   id: "hdf5",
-  revision: 3,
+  revision: 4,
   recognizes: isHdf5,
   readIndex: async (file) => mapFile(file, await readHdf5(file)),
   makeChunk: (file, recipe, chunkCoords) => makeTextChunk(file, recipe as TextRecipe, chunkCoords),
@@ -64,7 +64,9 @@ async function mapFile(file: FileBlocks, model: Hdf5File): Promise<FileIndex> {
   for (const group of netcdf.groups) groups.push(await mapGroup(mapping, group));
   groups.sort((a, b) => comparePaths(a.path, b.path));
   const { refused, warnings } = mapping;
-  return { format: formatName(netcdf.groups), groups, refused, warnings };
+  const dims = netcdf.groups.flatMap(({ variables }) => variables.flatMap((variable) => variable.dims));
+  const unlimited = new Set(dims.flatMap((dim) => (dim?.isUnlimited === true ? dim.name : [])));
+  return { format: formatName(netcdf.groups), unlimited: [...unlimited], groups, refused, warnings };
 }
 
 async function mapGroup(

@@ -38,7 +38,7 @@ const FORMAT_NAMES = { 1: "NetCDF-3", 2: "NetCDF-3 (64-bit offset)", 5: "NetCDF-
  */
 export const netcdf3Format: FileFormat = {
   id: "netcdf3",
-  revision: 1,
+  revision: 2,
   recognizes: (head) => netcdf3VersionOf(head) !== undefined,
   async readIndex(file) {
     return runCooperatively(indexSteps(await readNetcdf3Header(file), file.byteLength));
@@ -65,7 +65,13 @@ function* indexSteps(header: Netcdf3Header, fileLength: number): CooperativeTask
     attrs: yield* attributesSteps(header.attributes),
     arrays: yield* sortCooperatively(arrays, (a, b) => comparePaths(a.name, b.name)),
   };
-  return { format: FORMAT_NAMES[header.version], groups: [root], refused, warnings: [] };
+  const unlimited = header.variables
+    .filter(hasRecords)
+    .flatMap(({ dimensions }) => dimensions[0]?.name ?? []);
+  return {
+    ...{ format: FORMAT_NAMES[header.version], unlimited: unlimited.slice(0, 1) },
+    ...{ groups: [root], refused, warnings: [] },
+  };
 }
 
 /** Returns why a variable cannot be served; undefined if it can. */

@@ -70,6 +70,7 @@ t.test("axes without scale are named as netCDF names them", async (t) => {
 t.test("every array of an unlimited dimension has the length of the longest", async (t) => {
   const index = await readIndex("nc_dimensions.nc");
   t.equal(index.format, "NetCDF-4");
+  t.same([...(index.unlimited ?? [])].sort(), ["never", "t", "u"]);
   t.same(listArrays(index), [
     '/both "|u1" u=5,t=8',
     '/empty "<f4" never=0,x=4',

@@ -310,7 +310,9 @@ t.test("neighbouring records are read together, others one by one", async (t) =>
     });
     let reads = 0;
     const blocks = memoryBlocks(file, false, () => reads++);
-    const array = arraysOf(await netcdf3Format.readIndex(blocks)).get("time") as FileArray;
+    const index = await netcdf3Format.readIndex(blocks);
+    t.same(index.unlimited, ["time"]);
+    const array = arraysOf(index).get("time") as FileArray;
     reads = 0;
     const items = await readItems(blocks, array);
     t.ok(Buffer.from(items).equals(bytesOf(recordCount * 8, 4)));
