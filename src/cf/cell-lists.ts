@@ -1,5 +1,6 @@
 import { type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
 import { axisRole, isLatitude, isLongitude, type Plane } from "./axis-roles.js";
+import { type GridProjection, gridReferenceOf } from "./grid-mapping.js";
 
 /** An array of a dataset, as far as places are found by it. */
 export interface NamedArray {
@@ -30,6 +31,13 @@ export interface CellList {
   readonly isTransposed: boolean;
   /** Whether coordinates are in radians instead of degrees. */
   readonly isRadians: boolean;
+  /** Projection of the coordinates, if they are x and y of it instead of longitudes and latitudes. */
+  readonly projection?: GridProjection | undefined;
+  /**
+   * Array that says which cells belong to which place, if places have a dimension of their own: how many of the cells, in the order of
+   * places, else the index of the place of each cell (CF sections 9.3.3 and 9.3.4).
+   */
+  readonly ragged?: { readonly path: string; readonly isCounts: boolean } | undefined;
 }
 
 const LATITUDE_NAMES = /^(?:[a-z]+_)?(?:nav_|[cev])?lat(?:s|itudes?|cell|edge|vertex)?$/i;
@@ -42,7 +50,7 @@ const LIST_NAMES =
 export interface CellListFinder {
   /**
    * Finds the places of a variable whose cells are a list: by the topology of its mesh (UGRID 1.0), by coordinates along one of its
-   * axes (CF sections 5 and 9), or by those of tracks along two of them.
+   * axes (CF sections 5 and 9), by those of the stations to which cells belong, or by those of tracks along two axes.
    */
   readonly listOf: (variable: NamedArray) => CellList | undefined;
   /**
@@ -68,10 +76,17 @@ export function createCellListFinder(
   return {
     listOf(variable) {
       const { dims, shape, attrs } = variable;
-      const key = JSON.stringify([dims, shape, attrs.coordinates, attrs.mesh, attrs.location]);
+      const key = JSON.stringify([
+        dims,
+        shape,
+        attrs.coordinates,
+        attrs.mesh,
+        attrs.location,
+        attrs.grid_mapping,
+      ]);
       if (!lists.has(key)) {
         const found = meshCells(variable, readable) ?? placesAlongAxis(variable, readable);
-        lists.set(key, found ?? tracks(variable, readable, featureType));
+        lists.set(key, found ?? raggedCells(variable, readable) ?? tracks(variable, readable, featureType));
       }
       return lists.get(key);
     },
@@ -121,7 +136,7 @@ function meshCells({ dims, attrs }: NamedArray, near: readonly NamedArray[]): Ce
   for (const mesh of own.length > 0 ? own : meshes) {
     const found = (["face", "node", "edge"] as const)
       .filter((location) => attrs.location === undefined || attrs.location === location)
-      .map((location) => cellsAt(location, dims, mesh.attrs, near))
+      .map((location) => cellsAt(location, dims, mesh.attrs, near, attrs))
       .find((cells) => cells !== undefined);
     if (found !== undefined) return found;
   }
@@ -133,9 +148,11 @@ function cellsAt(
   dims: readonly string[],
   mesh: JsonObject,
   near: readonly NamedArray[],
+  attrs: JsonObject,
 ): CellList | undefined {
-  const nodes = placesOf(namedBy(mesh.node_coordinates, near), []);
-  const own = location === "node" ? nodes : placesOf(namedBy(mesh[`${location}_coordinates`], near), []);
+  const placesNamed = (names: JsonValue | undefined) => placesOf(namedBy(names, near), attrs, near);
+  const nodes = placesNamed(mesh.node_coordinates);
+  const own = location === "node" ? nodes : placesNamed(mesh[`${location}_coordinates`]);
   const key = location === "node" ? "face" : location;
   const [corners] = namedBy(mesh[`${key}_node_connectivity`], near);
   const named = mesh[`${key}_dimension`];
@@ -161,7 +178,7 @@ function placesAlongAxis(
 ): CellList | undefined {
   for (const [axis, dim] of dims.entries()) {
     const along = near.filter((each) => each.dims.length === 1 && each.dims[0] === dim && each.name !== dim);
-    const places = placesOf(along, namesIn(attrs.coordinates));
+    const places = placesOf(along, attrs, near);
     if (places === undefined) continue;
     // A curtain along a track, or a section: both of its axes are worth a picture.
     const own = near.find(({ name }) => name === dim)?.attrs;
@@ -187,6 +204,24 @@ function outlinesOf({ latitude, longitude, dim }: Places, near: readonly NamedAr
   return {};
 }
 
+/** Finds the places of ragged arrays: the cells of a place follow each other, or each cell has the index of its place. */
+function raggedCells({ dims, attrs }: NamedArray, near: readonly NamedArray[]): CellList | undefined {
+  for (const array of near) {
+    const [own, ...others] = array.dims;
+    const isCounts = array.attrs.sample_dimension !== undefined;
+    const [cells, instances] = isCounts
+      ? [array.attrs.sample_dimension, own]
+      : [own, array.attrs.instance_dimension];
+    const axis = dims.indexOf(String(cells));
+    if (axis === -1 || instances === undefined || others.length > 0) continue;
+    const along = near.filter((each) => each.dims.length === 1 && each.dims[0] === instances);
+    const places = placesOf(along, attrs, near);
+    if (places !== undefined)
+      return { ...dotsAt(places, { y: axis, x: axis }), ragged: { path: array.path, isCounts } };
+  }
+  return undefined;
+}
+
 function tracks(
   { dims, attrs }: NamedArray,
   near: readonly NamedArray[],
@@ -199,13 +234,13 @@ function tracks(
     if (each.dims.length !== 2 || outer === -1 || inner === -1) return false;
     return isFeature || lists.includes(each.dims[0]!);
   });
-  const places = placesOf(along, namesIn(attrs.coordinates));
+  const places = placesOf(along, attrs, near);
   if (places === undefined) return undefined;
   const [y, x] = places.latitude.dims.map((dim) => dims.indexOf(dim)) as [number, number];
   return dotsAt(places, { y, x });
 }
 
-function dotsAt({ latitude, longitude }: Places, plane: Plane): CellList {
+function dotsAt({ latitude, longitude, projection }: Places, plane: Plane): CellList {
   const { name, attrs } = latitude;
   // MPAS counts in radians, in old files without saying so.
   const isRadians =
@@ -219,6 +254,7 @@ function dotsAt({ latitude, longitude }: Places, plane: Plane): CellList {
     startIndex: 0,
     isTransposed: false,
     isRadians,
+    projection,
   };
 }
 
@@ -226,10 +262,19 @@ interface Places {
   readonly latitude: NamedArray;
   readonly longitude: NamedArray;
   readonly dim: string;
+  readonly projection?: GridProjection | undefined;
 }
 
-/** Finds latitudes and longitudes among arrays: those that are listed, else by standard name, units or name. */
-function placesOf(arrays: readonly NamedArray[], listed: readonly string[]): Places | undefined {
+/**
+ * Finds latitudes and longitudes among arrays: those that `coordinates` of a variable lists, else by standard name, units or name. If
+ * there are none, finds x and y of a projection that is known.
+ */
+function placesOf(
+  arrays: readonly NamedArray[],
+  attrs: JsonObject,
+  near: readonly NamedArray[],
+): Places | undefined {
+  const listed = namesIn(attrs.coordinates);
   const find = (standardName: string, isPlace: (attrs: JsonObject) => boolean, names: RegExp) =>
     arrays.find(({ name, attrs }) => listed.includes(name) && isPlace(attrs)) ??
     arrays.find(({ attrs }) => attrs.standard_name === standardName) ??
@@ -237,8 +282,27 @@ function placesOf(arrays: readonly NamedArray[], listed: readonly string[]): Pla
     arrays.find(({ name, attrs }) => names.test(name) && /^(?:undefined|deg|rad)/i.test(String(attrs.units)));
   const latitude = find("latitude", isLatitude, LATITUDE_NAMES);
   const longitude = find("longitude", isLongitude, LONGITUDE_NAMES);
+  if (latitude === undefined && longitude === undefined) return projectedPlaces(arrays, attrs, near);
   if (latitude === undefined || `${latitude.dims}` !== `${longitude?.dims}`) return undefined;
   return { latitude, longitude: longitude!, dim: latitude.dims[0]! };
+}
+
+function projectedPlaces(
+  arrays: readonly NamedArray[],
+  { grid_mapping }: JsonObject,
+  near: readonly NamedArray[],
+): Places | undefined {
+  const find = (standardName: string) => arrays.find(({ attrs }) => attrs.standard_name === standardName);
+  const [y, x] = [find("projection_y_coordinate"), find("projection_x_coordinate")];
+  if (y === undefined || x === undefined || `${y.dims}` !== `${x.dims}`) return undefined;
+  const mappings = namedBy(grid_mapping, near);
+  const references = (mappings.length > 0 ? mappings : near).map(({ attrs }) =>
+    gridReferenceOf(attrs, x.attrs.units),
+  );
+  const projection = references.find((each) => typeof each === "object");
+  // What proj4 reads from other definitions is not sure.
+  if (projection?.definition.startsWith("+") !== true) return undefined;
+  return { latitude: y, longitude: x, dim: y.dims[0]!, projection };
 }
 
 function namedBy(names: JsonValue | undefined, near: readonly NamedArray[]): NamedArray[] {

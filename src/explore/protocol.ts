@@ -316,7 +316,7 @@ export interface VariableDescription {
   readonly curvilinear: PlacedCells | undefined;
   /** Projection of the coordinates of the plane; undefined if there is none, or if it is not known here. */
   readonly projection: GridProjection | undefined;
-  /** Sentence that says why a grid with latitudes and longitudes is no map; undefined if it is one, or has none. */
+  /** Sentence that says why a grid with latitudes and longitudes is no map, or what of a list is on it; undefined if all is well. */
   readonly unplaced: string | undefined;
   /** Coarser versions, finest first; empty if there are none in the dataset, and no overviews. */
   readonly levels: readonly LevelDescription[];

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
+import { mapProjectionOf } from "../../src/explore/page/map/map-projection.js";
 import { MISSING, type ShowRequest, UNREAD, type VariableDescription } from "../../src/explore/protocol.js";
 import {
   centresOf,
@@ -70,6 +71,26 @@ put(ds, "level", ("time", "node"), np.arange(16).reshape(2, 8), mesh="mesh", loc
 put(ds, "flux", ("time", "edge"), [[0, 1], [2, 3]], mesh="mesh", location="edge")
 ds.close()
 
+# The same two kinds of ragged arrays: rows of stations one after the other, and cells with the number of their station.
+for name in ("contiguous", "indexed"):
+    ds = file(name, {"station": 4, "obs": 6}, featureType="timeSeries")
+    put(ds, "lat", ("station",), lat, **NORTH); put(ds, "lon", ("station",), lon, **EAST)
+    if name == "contiguous": put(ds, "row_size", ("station",), [2, 0, 3, 1], "i4", sample_dimension="obs")
+    else: put(ds, "station_index", ("obs",), [2, 0, 3, 2, 0, 2], "i4", instance_dimension="station")
+    put(ds, "time", ("obs",), np.arange(6), units="days since 2020-01-01")
+    put(ds, "t", ("obs",), np.arange(6), coordinates="time lat lon")
+    ds.close()
+
+# Two squares of a kilometre in a zone of UTM.
+ds = file("utm-mesh", {"node": 6, "face": 2, "four": 4})
+put(ds, "mesh", (), 0, "i4", cf_role="mesh_topology", topology_dimension=2, node_coordinates="node_x node_y", face_node_connectivity="faces")
+put(ds, "utm", (), 0, "i4", grid_mapping_name="transverse_mercator", longitude_of_central_meridian=9.0, latitude_of_projection_origin=0.0, scale_factor_at_central_meridian=0.9996, false_easting=500000.0, false_northing=0.0)
+put(ds, "node_x", ("node",), [500, 501, 502, 500, 501, 502], units="km", standard_name="projection_x_coordinate")
+put(ds, "node_y", ("node",), [5300, 5300, 5300, 5301, 5301, 5301], units="km", standard_name="projection_y_coordinate")
+put(ds, "faces", ("face", "four"), [[0, 1, 4, 3], [1, 2, 5, 4]], "i4", start_index=0)
+put(ds, "depth", ("face",), [3, 4], mesh="mesh", location="face", grid_mapping="utm")
+ds.close()
+
 # A hexagon round the pole with a ring of four cells, in radians.
 ds = file("icon", {"time": 1, "ncells": 5, "nv": 6})
 ring = np.radians([[88.0] * 6] + [[88, 88, 60, 60, 60, 60]] * 4)
@@ -99,7 +120,19 @@ ds.close()
 t.test("cells are put where files say that they are", { skip: clientMissing("netcdf4") }, async (t) => {
   const directory = await makeDirectory(t);
   askPython(WRITE, null, [directory]);
-  const names = ["stations", "nowhere", "track", "tracks", "ugrid", "icon", "mpas", "curtain"];
+  const names = [
+    "stations",
+    "nowhere",
+    "track",
+    "tracks",
+    "ugrid",
+    "icon",
+    "mpas",
+    "curtain",
+    "contiguous",
+    "indexed",
+    "utm-mesh",
+  ];
   const datasets = names.map((name) => ({
     id: name,
     location: `${directory}/${name}.nc`,
@@ -188,6 +221,36 @@ t.test("cells are put where files say that they are", { skip: clientMissing("net
       x: 185,
       y: 5,
     });
+  });
+
+  t.test("the last cell of each place of a ragged array is a dot there", async (t) => {
+    const places = [47.4, 46.9, 46.2, 46.0].map((y, index) => ({ x: [8.5, 7.4, 6.1, 8.9][index]!, y }));
+    for (const [name, expected] of [
+      ["contiguous", [1, "outside", 4, 5]],
+      ["indexed", [4, "outside", 5, 2]],
+    ] as const) {
+      const { client, variable } = await openFile(name);
+      t.match(variable("t"), {
+        plane: { y: 0, x: 0 },
+        unplaced: "Each dot shows the last value of its place.",
+      });
+      t.same(await bytesAt(client, variable("t"), [0], places), expected, name);
+      t.match(await client.ask(probeOf(variable("t"), [0], places[0]!), "value"), { value: expected[0] });
+    }
+  });
+
+  t.test("a mesh with coordinates of a projection is drawn in a plane of it", async (t) => {
+    const { client, variable } = await openFile("utm-mesh");
+    const { projection } = variable("depth");
+    t.match(projection?.definition, /\+proj=tmerc/);
+    const probe = (longitude: number, latitude: number) => {
+      const place = mapProjectionOf(projection!)!.toPlane(longitude, latitude)!;
+      return client.ask(probeOf(variable("depth"), [0], place), "value");
+    };
+    // By PROJ: the faces are from 9 to 9.0136 and to 9.0271 degrees east.
+    t.match(await probe(9.005, 47.854), { value: 3 });
+    t.match(await probe(9.02, 47.854), { value: 4 });
+    t.match(await probe(9.03, 47.854), { cell: undefined });
   });
 
   t.test("bounds and vertices are corners of polygons", async (t) => {

@@ -181,9 +181,10 @@ export function mapPlaneOf(
 const MAX_PROPORTION = 8;
 
 function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: GridExtent): MapPlane {
-  const { shape } = resolved.variable;
+  const { variable } = resolved;
+  const { shape } = variable;
   const { west, east, south, north } = extent;
-  const { list } = resolved.variable.curvilinear ?? {};
+  const { list } = variable.curvilinear ?? {};
   // Places may be as near to each other as they like.
   const [columns, rows] = list === undefined ? [shape[axes.x]!, shape[axes.y]!] : [MANY, MANY];
   const cell = (east - west) / columns;
@@ -192,7 +193,8 @@ function curvilinearPlane(resolved: ResolvedView, axes: PictureAxes, extent: Gri
   return {
     x: { low: west, high: east, cell, wraps, isReversed: false },
     y: { low: south, high: north, cell: (north - south) / rows, wraps: false, isReversed: false },
-    aspect: "degrees",
+    aspect: variable.projection === undefined ? "degrees" : "equal",
+    projection: variable.projection && mapProjectionOf(variable.projection),
     isCurved: true,
     hasDots: list?.shape === "dots" || list?.shape === "edges",
   };

@@ -13,6 +13,7 @@ import type {
   VariableDescription,
 } from "../protocol.js";
 import { isDrawable, MAX_WHOLE_VALUES, type MetadataArray, parseMetadata } from "./array-reader.js";
+import { PROJECTED_METRES } from "./picture/cells-on-map.js";
 
 /** A dataset, and how its arrays are read. */
 export interface OpenedDataset {
@@ -25,6 +26,7 @@ export interface OpenedDataset {
 type Arrays = ReadonlyMap<string, MetadataArray>;
 type Placer = (array: MetadataArray, shape: readonly number[]) => Placement<MetadataArray> | undefined;
 
+const LAST_OF_PLACE = "Each dot shows the last value of its place.";
 const TITLES = ["long_name", "title", "description", "standard_name"];
 
 /**
@@ -107,10 +109,10 @@ function describe(
     form: plane !== undefined ? "image" : isPlot ? "plot" : "text",
     axes: dims.map((_, axis) => describeAxis(array, axis, byPath, placement)),
     plane,
-    projection: list === undefined ? placement?.projection : undefined,
+    projection: list === undefined ? placement?.projection : list.projection,
     ...(list === undefined
       ? describeGrid(placement?.grid)
-      : { curvilinear: list.curvilinear, unplaced: undefined }),
+      : { curvilinear: list.curvilinear, unplaced: list.curvilinear.list?.ragged && LAST_OF_PLACE }),
     levels: list === undefined ? levels : [],
     bands,
     problem,
@@ -225,7 +227,10 @@ function unitsOf({ units }: JsonObject): string | undefined {
 /** Arrays of a dataset whose cells are lists of places: stations, tracks, meshes. */
 interface DescribedLists {
   /** Their planes and places, by path. */
-  readonly placed: ReadonlyMap<string, { readonly plane: Plane; readonly curvilinear: PlacedCells }>;
+  readonly placed: ReadonlyMap<
+    string,
+    Pick<VariableDescription, "projection"> & { readonly plane: Plane; readonly curvilinear: PlacedCells }
+  >;
   /** Paths of the coordinates and connectivities that they need. */
   readonly coordinates: ReadonlySet<string>;
   /** Tells whether a picture of an array would show nothing but stripes. */
@@ -252,14 +257,16 @@ function describeLists(arrays: readonly MetadataArray[], featureType?: JsonValue
     const list = groupOf(array).finder.listOf(array);
     if (list === undefined) continue;
     if (array.shape[list.plane.y]! * array.shape[list.plane.x]! > 1) lists.set(array, list);
-    const { latitude, longitude, corners = latitude } = list;
-    for (const path of [latitude, longitude, corners]) coordinates.add(path);
+    const { latitude, longitude, corners = latitude, ragged } = list;
+    for (const path of [latitude, longitude, corners, ragged?.path ?? latitude]) coordinates.add(path);
   }
   const placed = new Map(
     Array.from(lists, ([array, { plane, latitude, longitude, ...list }]) => {
       const labels = labelsOf(array, plane, groupOf(array).near);
       const curvilinear = { latitude, longitude, list: { ...list, labels } };
-      return [array.path, { plane, curvilinear }] as const;
+      // The worker draws them in a plane of its own units.
+      const projection = list.projection && { ...list.projection, scale: PROJECTED_METRES };
+      return [array.path, { plane, curvilinear, projection }] as const;
     }),
   );
   const isStriped: DescribedLists["isStriped"] = (array, plane) =>

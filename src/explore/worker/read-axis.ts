@@ -198,7 +198,7 @@ export class CurvilinearReader {
     const variable = this.#session.variable(path);
     const { latitude, longitude, list } = variable.curvilinear!;
     if (list !== undefined) {
-      const key = [latitude, longitude, list.shape, list.corners].join(" ");
+      const key = [latitude, longitude, list.shape, list.corners, list.ragged?.path].join(" ");
       return kept(this.#grids, key, () => readListedCells(variable, list, (each) => this.#readNumbers(each)));
     }
     const steps = this.#stepsOf(variable);

@@ -44,7 +44,8 @@ export function isMap(plane: MapPlane | undefined): boolean {
 
 /** Returns the degrees of a place that the axes themselves do not tell; undefined if there are none. */
 export function degreesOf(plane: MapPlane | undefined, { x, y }: Place): Degrees | undefined {
-  return plane?.isCurved === true ? { longitude: x, latitude: y } : plane?.projection?.toDegrees(x, y);
+  if (plane?.projection !== undefined) return plane.projection.toDegrees(x, y);
+  return plane?.isCurved === true ? { longitude: x, latitude: y } : undefined;
 }
 
 /** Size of a canvas in any unit. */

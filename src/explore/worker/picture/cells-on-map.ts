@@ -3,6 +3,9 @@ import type { Box, GridExtent, Viewport } from "../../protocol.js";
 /** A map and its pixels. */
 export type PixelMap = Box & Pick<Viewport, "width" | "height" | "ratio">;
 
+/** Metres per degree of the plane in which projected places are drawn: in so few degrees, no place is near a pole or a turn away. */
+export const PROJECTED_METRES = 1e7;
+
 /** Centres of cells in degrees; NaN for those without a place. */
 export interface Places {
   readonly longitudes: Float64Array;

@@ -12,6 +12,7 @@ import {
   type PixelMap,
   type Places,
   type Polygons,
+  PROJECTED_METRES,
 } from "./cells-on-map.js";
 
 /** Most cells of a list that are put on a map. */
@@ -57,12 +58,17 @@ export async function readListedCells(
       `“${path}” has ${count.toLocaleString("en")} places, more than are put on a map (${MAX_CELLS.toLocaleString("en")}).`,
     );
   const { latitude, longitude } = curvilinear!;
-  const [latitudes, longitudes, connectivity] = await Promise.all([
+  const [latitudes, longitudes, connectivity, owners] = await Promise.all([
     read(latitude),
     read(longitude),
     list.corners === undefined ? undefined : read(list.corners),
+    list.ragged === undefined ? undefined : read(list.ragged.path),
   ]);
-  const [y, x] = [degreesOf(latitudes, list, 90.001), degreesOf(longitudes, list, 720)];
+  const placesOf = (numbers: WholeNumbers, most: number) => {
+    const places = degreesOf(numbers, list, most);
+    return owners === undefined ? places : atLastCells(places, owners.numbers, list.ragged!.isCounts, count);
+  };
+  const [y, x] = [placesOf(latitudes, 90.001), placesOf(longitudes, 720)];
   if (list.shape === "dots") return dotsOnMap({ longitudes: x, latitudes: y }, columns);
   const [outer, inner] = (connectivity ?? latitudes).shape as [number, number];
   const [cells, perCell] = list.isTransposed ? [inner, outer] : [outer, inner];
@@ -115,9 +121,35 @@ function dotsOnMap(centres: Places, columns: number): CellsOnMap {
 }
 
 /** Returns coordinates in degrees, NaN for what cannot be one. */
-function degreesOf({ numbers }: WholeNumbers, { isRadians }: ListedCells, most: number): Float64Array {
-  const factor = isRadians ? 180 / Math.PI : 1;
+function degreesOf(
+  { numbers }: WholeNumbers,
+  { isRadians, projection }: ListedCells,
+  most: number,
+): Float64Array {
+  const factor = projection ? projection.scale / PROJECTED_METRES : isRadians ? 180 / Math.PI : 1;
   return numbers.map((number) => (Math.abs(number * factor) <= most ? number * factor : Number.NaN));
+}
+
+/** Puts the last cell of each place of a ragged array there; other cells, which would be hidden by it, get NaN. */
+function atLastCells(
+  places: Float64Array,
+  owners: Float64Array,
+  isCounts: boolean,
+  count: number,
+): Float64Array {
+  const cells = new Float64Array(count).fill(Number.NaN);
+  const lasts = new Int32Array(places.length).fill(-1);
+  let end = 0;
+  // An index beyond an array changes nothing.
+  for (const [index, owner] of owners.entries()) {
+    if (!isCounts) lasts[owner] = index;
+    else if (owner > 0) {
+      end += owner;
+      lasts[index] = end - 1;
+    }
+  }
+  for (const [place, cell] of lasts.entries()) cells[cell] = places[place]!;
+  return cells;
 }
 
 /** Returns the indices of corners by cell, -1 for what is none. */
