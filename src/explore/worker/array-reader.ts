@@ -38,7 +38,6 @@ export const MAX_WHOLE_VALUES = 2 ** 22;
 
 /** Reads the chunks of one array. */
 export interface ArrayReader {
-  readonly document: ReadableDocument;
   /** Reads a chunk; undefined if it is absent, so that all its values are missing. @throws ReadFailure, or the signal's reason */
   readChunk(coords: readonly number[], signal?: AbortSignal): Promise<ChunkValues | undefined>;
 }
@@ -80,7 +79,6 @@ export async function openArray(location: ArrayLocation, document: ReadableDocum
   const count = elementCount(document.chunkShape);
   const filled = filledChunk(document, count);
   return {
-    document,
     async readChunk(coords, signal) {
       const reading: Reading = { coords, signal };
       const indices = rank > coords.length ? [...coords, 0] : [...coords];
@@ -213,7 +211,6 @@ export interface MetadataArray {
   readonly path: string;
   readonly group: string;
   readonly name: string;
-  readonly zarray: JsonObject;
   readonly attrs: JsonObject;
   readonly dims: readonly string[];
   readonly shape: readonly number[];
@@ -264,7 +261,6 @@ function storedArray(path: string, document: JsonObject, allAttrs: JsonObject): 
     path,
     group: path.slice(0, slash + 1),
     name: path.slice(slash + 1),
-    zarray,
     attrs,
     dims: shape.map((_, axis) => names[axis] ?? `dim_${axis}`),
     shape,

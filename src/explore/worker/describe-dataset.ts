@@ -45,9 +45,11 @@ export function describeDataset(zmetadata: string, overviews?: string, group = "
   const coordinates = new Set([...coordinatePaths(byPath), ...lists.coordinates]);
   const place = createPlacer({ variables: byPath, attrs: groupAttrs("") });
   const within = new Map(arrays.map(({ path }) => [path, levelPathsOf(path, groupAttrs)]));
+  const overviewOf = (path: string, level: number) =>
+    coarseByPath.get(`${level}/${group === "" ? path : `${group}/${path}`}`);
   const levelsOf = (array: MetadataArray) => {
-    const found = levelsInDataset(array, within.get(array.path)!, byPath);
-    return found.length > 0 ? found : levelsInOverviews(array, coarseByPath, group);
+    const named = within.get(array.path)!.map((path) => byPath.get(path));
+    return describeLevels(array, named, overviewOf);
   };
   const isHidden = hiddenPaths(within);
   const variables = arrays
@@ -158,46 +160,31 @@ function describeGrid(
   return { curvilinear: undefined, unplaced: `Shown as rows and columns, not as a map: ${reason}.` };
 }
 
-/** Describes the arrays that a dataset names as coarser versions of one of its own. */
-function levelsInDataset(
-  { shape, readable }: MetadataArray,
-  paths: readonly string[],
-  byPath: Arrays,
-): LevelDescription[] {
-  if (typeof readable === "string") return [];
-  const levels = paths.map((path, index): LevelDescription | undefined => {
-    const found = byPath.get(path);
-    if (found === undefined || typeof found.readable === "string" || found.shape.length !== shape.length)
-      return undefined;
-    const factors = shape.map((length, axis) => length / found.shape[axis]!);
-    const { chunkShape } = found;
-    return { level: index + 1, isInOverviews: false, path, shape: found.shape, chunkShape, factors };
-  });
-  return levels.filter((level) => level !== undefined);
-}
-
-function levelsInOverviews(
+/** Describes the coarser versions of an array: those that the dataset names, else those of the overviews. */
+function describeLevels(
   { path, shape, readable }: MetadataArray,
-  coarse: Arrays,
-  group: string,
-): LevelDescription[] {
-  const levels: LevelDescription[] = [];
-  if (typeof readable === "string") return levels;
-  const within = group === "" ? path : `${group}/${path}`;
-  for (let level = 1; ; level++) {
-    const found = coarse.get(`${level}/${within}`);
-    if (found === undefined || typeof found.readable === "string") return levels;
-    const factors = shape.map((length, axis) => (found.shape[axis] === length ? 1 : 2 ** level));
-    const fits = shape.every((length, axis) => found.shape[axis] === Math.ceil(length / factors[axis]!));
-    if (!fits || found.shape.length !== shape.length) return levels;
-    levels.push({
-      level,
-      isInOverviews: true,
-      path: found.path,
-      shape: found.shape,
-      chunkShape: found.chunkShape,
-      factors,
+  named: readonly (MetadataArray | undefined)[],
+  overviewOf: (path: string, level: number) => MetadataArray | undefined,
+): readonly LevelDescription[] {
+  if (typeof readable === "string") return [];
+  const levelOf = (found: MetadataArray | undefined, level: number, isInOverviews: boolean) => {
+    if (found === undefined || !isReadable(found) || found.shape.length !== shape.length) return [];
+    const factors = shape.map((length, axis) => {
+      const other = found.shape[axis]!;
+      return !isInOverviews ? length / other : other === length ? 1 : 2 ** level;
     });
+    const fits =
+      !isInOverviews ||
+      shape.every((length, axis) => found.shape[axis] === Math.ceil(length / factors[axis]!));
+    const { path, chunkShape } = found;
+    return fits ? [{ level, isInOverviews, path, shape: found.shape, chunkShape, factors }] : [];
+  };
+  const levels = named.flatMap((found, index) => levelOf(found, index + 1, false));
+  if (levels.length > 0) return levels;
+  for (let level = 1; ; level++) {
+    const next = levelOf(overviewOf(path, level), level, true);
+    if (next.length === 0) return levels;
+    levels.push(...next);
   }
 }
 

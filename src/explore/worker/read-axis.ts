@@ -367,10 +367,11 @@ async function readLine(
   if (!isLine) return undefined;
   const numbers = Float64Array.from({ length: last + 1 }, (_, index) => begin.number + step * index);
   const [from, to] = [begin.exact, end.exact];
-  if (typeof from !== "bigint" || typeof to !== "bigint")
-    return { numbers, texts: undefined, exact: undefined };
-  const exactAt = (index: number) => from + ((to - from) * BigInt(index)) / BigInt(last);
-  return { numbers, texts: undefined, exact: Array.from({ length: last + 1 }, (_, index) => exactAt(index)) };
+  const isExact = typeof from === "bigint" && typeof to === "bigint";
+  const exactAt = (_: unknown, index: number) =>
+    isExact ? from + ((to - from) * BigInt(index)) / BigInt(last) : undefined;
+  const exact = isExact ? Array.from({ length: last + 1 }, exactAt) : undefined;
+  return { numbers, texts: undefined, exact };
 }
 
 async function readAxisValues(session: DatasetSession, path: string): Promise<AxisValues> {

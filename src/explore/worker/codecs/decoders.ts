@@ -25,12 +25,8 @@ export async function inflateStream(
   format: "gzip" | "deflate",
   maxByteLength: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const stream = new DecompressionStream(format);
-  const writer = stream.writable.getWriter();
-  // Its failure is also that of reading.
-  const written = writer.write(bytes as Uint8Array<ArrayBuffer>).then(() => writer.close());
-  written.catch(() => {});
-  const reader = stream.readable.getReader();
+  const stream = new Blob([bytes as Uint8Array<ArrayBuffer>]).stream();
+  const reader = stream.pipeThrough(new DecompressionStream(format)).getReader();
   const parts: Uint8Array[] = [];
   let length = 0;
   try {

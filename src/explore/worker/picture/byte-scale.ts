@@ -9,7 +9,10 @@ export const STEPS = LAST - FIRST;
 export const SLACK = 1e-6;
 
 /** Tells stored numbers that are values from missing ones. The comparisons are also false for NaN. */
-type MissingTest = Readonly<Record<"first" | "second" | "least" | "greatest", number>>;
+interface MissingTest extends Readonly<Record<"first" | "second" | "least" | "greatest", number>> {
+  /** Whether there are no further ones. */
+  readonly isWhole: boolean;
+}
 
 /** Turns stored numbers into values, and values into bytes. Fields are plain for the loops that read them once. */
 export class ByteScale {
@@ -84,11 +87,10 @@ export class ByteScale {
   }
 }
 
-/** Returns the test of missing values; undefined if a packing has more of them than it knows. */
-export function missingTest({ missing, validMin, validMax }: Packing): MissingTest | undefined {
-  if (missing.length > 2) return undefined;
+/** Returns the test of missing values, of which it knows the first two. */
+export function missingTest({ missing, validMin, validMax }: Packing): MissingTest {
   const [first = Number.NaN, second = Number.NaN] = missing;
-  return { first, second, least: validMin, greatest: validMax };
+  return { first, second, least: validMin, greatest: validMax, isWhole: missing.length <= 2 };
 }
 
 /** Returns the value of a stored number; NaN if it is missing. */

@@ -14,22 +14,12 @@ import type { PicturePlan, PlannedChunk } from "./picture.js";
 export interface ChunkChoice {
   readonly everyRow: number;
   readonly everyColumn: number;
-  /** How many of these rows and columns one stands for in a draft. */
-  readonly skipRows: number;
-  readonly skipColumns: number;
   /** Most rows and columns of chunks, about the middle of the picture. */
   readonly maxRows: number;
   readonly maxColumns: number;
 }
 
-const ALL: ChunkChoice = Object.freeze({
-  everyRow: 1,
-  everyColumn: 1,
-  skipRows: 1,
-  skipColumns: 1,
-  maxRows: Infinity,
-  maxColumns: Infinity,
-});
+const ALL: ChunkChoice = { everyRow: 1, everyColumn: 1, maxRows: Infinity, maxColumns: Infinity };
 
 /** Chunks of one resolution that are in view. */
 export interface ChunksInView {
@@ -93,17 +83,17 @@ const MAX_DRAFT_PIXELS = 96;
 /** Rows or columns of chunks that are all in a draft. */
 const FEW_ROWS = 4;
 
-/** Returns the chunks of a picture that are read before the others, and stand for them until then; none if it is soon read. */
+/**
+ * Returns the chunks of a picture that are read before the others, and stand for them until then; none if it is soon read. Of an odd
+ * number of chosen neighbours, the one in their middle is among those chosen.
+ */
 function draftOf(inView: ChunksInView, choice: ChunkChoice, unread: number): readonly PlannedChunk[] {
   const { rows, columns, height, width } = inView;
-  const [skipRows, skipColumns] = columns <= FEW_ROWS ? [8, 1] : rows <= FEW_ROWS ? [1, 8] : [3, 3];
-  const pixelsOf = (skip: number, every: number, size: number) => (skip === 1 ? 0 : skip * every * size);
-  const pixels = [
-    pixelsOf(skipRows, choice.everyRow, height),
-    pixelsOf(skipColumns, choice.everyColumn, width),
-  ];
-  const isWorthwhile = unread > FEW_CHUNKS && Math.max(...pixels) <= MAX_DRAFT_PIXELS;
-  return isWorthwhile ? inView.plan({ ...choice, skipRows, skipColumns }) : [];
+  const [perRow, perColumn] = columns <= FEW_ROWS ? [9, 1] : rows <= FEW_ROWS ? [1, 9] : [3, 3];
+  const [everyRow, everyColumn] = [choice.everyRow * perRow, choice.everyColumn * perColumn];
+  const pixels = Math.max(perRow === 1 ? 0 : everyRow * height, perColumn === 1 ? 0 : everyColumn * width);
+  const isWorthwhile = unread > FEW_CHUNKS && pixels <= MAX_DRAFT_PIXELS;
+  return isWorthwhile ? inView.plan({ ...choice, everyRow, everyColumn }) : [];
 }
 
 /** A choice of chunks, and the share of the picture's width and height that is read. */
@@ -143,25 +133,16 @@ function describePart(
   return { everyRow, everyColumn, share, whole, isOfRows: isSingle(y), isOfColumns: isSingle(x) };
 }
 
-/**
- * Returns a function from a cell to the nearest one in a chunk that is read: of `every` neighbours the one in their middle, of `skip` such
- * groups the one in the middle group.
- */
-export function standInOf(
-  length: number,
-  chunkLength: number,
-  every: number,
-  skip: number,
-): (cell: number) => number {
-  if (every === 1 && skip === 1) return (cell) => cell;
+/** Returns a function from a cell to the nearest one in a chunk that is read: of `every` neighbours the one in their middle. */
+export function standInOf(length: number, chunkLength: number, every: number): (cell: number) => number {
+  if (every === 1) return (cell) => cell;
   const last = Math.ceil(length / chunkLength) - 1;
   const lastGroup = Math.floor(last / every);
   return (cell) => {
-    const groups = Math.floor(cell / chunkLength / every / skip);
+    const own = Math.floor(cell / chunkLength / every);
     let [nearest, least] = [0, Number.POSITIVE_INFINITY];
-    for (const each of [groups, groups - 1, groups + 1]) {
-      const group = Math.max(0, Math.min(lastGroup, each * skip + (skip >> 1))) * every;
-      const begin = Math.min(last, group + (every >> 1)) * chunkLength;
+    for (const group of [own, Math.max(0, own - 1), Math.min(lastGroup, own + 1)]) {
+      const begin = Math.min(last, group * every + (every >> 1)) * chunkLength;
       const found = Math.max(begin, Math.min(cell, Math.min(begin + chunkLength, length) - 1));
       if (Math.abs(found - cell) < least) [nearest, least] = [found, Math.abs(found - cell)];
     }

@@ -13,8 +13,8 @@ interface ChunkPlace {
   readonly base: number;
   /** Scale of the chunk's level, whose packing may be another than the variable's. */
   readonly scale: ByteScale;
-  /** Bands of a picture in colour that the chunk holds, each with its own `base`. */
-  readonly bands?: readonly { readonly band: number; readonly base: number }[];
+  /** Bands that the chunk holds, each with its own `base`. */
+  readonly bands: readonly { readonly band: number; readonly base: number }[];
 }
 
 /** A picture that chunks are painted into as they come, straight from their numbers: no plane is ever put together. */
@@ -137,7 +137,7 @@ export class ColourPicture {
   }
 
   paint(place: ChunkPlace, numbers: Numbers | undefined): void {
-    const { rows, columns, scale, bands = [] } = place;
+    const { rows, columns, scale, bands } = place;
     this.#hasMissing ||= scale.packing.missing.length > 0;
     for (const { band, base } of bands) this.#bands[band]!.paint({ ...place, base }, numbers);
     for (const row of rows.pixels)
@@ -189,35 +189,25 @@ export interface PicturePlan {
 /** Chunk coordinates, and the place in the chunks, of a picture's plane. */
 type PlanePlace = Pick<ChunkPlace, "base" | "scale" | "bands"> & { readonly coords: readonly number[] };
 
-/** Returns the chunks, and the place in them, at which the indices of the other axes put a picture. */
-export function placeOfPlane(
+/**
+ * Returns the chunks, and the places in them, at which the indices of the other axes put a picture: those of all its bands, the ones in
+ * the same chunks together.
+ */
+export function placesOfPlane(
   session: DatasetSession,
   { selection, axes, range, bands }: ShowRequest,
   resolution: Resolution,
-): PlanePlace {
+): readonly PlanePlace[] {
   const isShown = (axis: number) => axis === axes.x || axis === axes.y;
   const cell = resolution.shape.map((_, axis) => (isShown(axis) ? 0 : (selection.at[axis] ?? 0)));
-  const { coords, offset: base } = session.placeOf(resolution, cell);
-  const { packing } = session.documentOf(resolution);
-  return { coords, base, scale: new ByteScale(packing, range, bands !== undefined) };
-}
-
-/** Returns the places of all bands of a picture, those in the same chunks together; one place if it is not in colour. */
-export function placesOfPlane(
-  session: DatasetSession,
-  request: ShowRequest,
-  resolution: Resolution,
-): readonly PlanePlace[] {
-  const { bands, selection } = request;
-  if (bands === undefined) return [placeOfPlane(session, request, resolution)];
+  const scale = new ByteScale(session.documentOf(resolution).packing, range, bands !== undefined);
   const places = new Map<string, PlanePlace & { bands: { band: number; base: number }[] }>();
-  for (let band = 0; band < bands.count; band++) {
-    const at = selection.at.with(bands.axis, band);
-    const place = placeOfPlane(session, { ...request, selection: { ...selection, at } }, resolution);
-    const key = place.coords.join();
-    const found = places.get(key) ?? { ...place, bands: [] };
-    found.bands.push({ band, base: place.base });
-    places.set(key, found);
+  for (let band = 0; band < (bands?.count ?? 1); band++) {
+    const at = bands === undefined ? cell : cell.with(bands.axis, band);
+    const { coords, offset: base } = session.placeOf(resolution, at);
+    const place = places.get(coords.join()) ?? { coords, base, scale, bands: [] };
+    place.bands.push({ band, base });
+    places.set(coords.join(), place);
   }
   return [...places.values()];
 }

@@ -57,14 +57,14 @@ function chunksInView(
   const { x, y } = request.axes;
   const { factors, chunkShape, shape } = resolution;
   const { strides } = session.documentOf(resolution);
-  const runsOf = (axis: number, { nearest, shown }: AxisTables, every: number, skip: number) => {
+  const runsOf = (axis: number, { nearest, shown }: AxisTables, every: number) => {
     const [factor, length, stride] = [factors[axis]!, chunkShape[axis]!, strides[axis]!];
-    if (every === 1 && skip === 1) return runsByChunk(shown, factor, length, stride);
-    const standIn = standInOf(shape[axis]!, length, every, skip);
+    if (every === 1) return runsByChunk(shown, factor, length, stride);
+    const standIn = standInOf(shape[axis]!, length, every);
     const from = nearest.from.map((cell) => (cell === -1 ? -1 : standIn(Math.floor(cell / factor))));
     return runsByChunk({ from, to: from.map((cell) => cell + 1) }, 1, length, stride);
   };
-  const [rows, columns] = [runsOf(y, rowTables, 1, 1), runsOf(x, columnTables, 1, 1)];
+  const [rows, columns] = [runsOf(y, rowTables, 1), runsOf(x, columnTables, 1)];
   const places = placesOfPlane(session, request, resolution);
   const pixelsOf = (axis: number, { nearest: { density } }: AxisTables) =>
     (chunkShape[axis]! * factors[axis]!) / density;
@@ -74,9 +74,9 @@ function chunksInView(
     height: pixelsOf(y, rowTables),
     width: pixelsOf(x, columnTables),
     depth: places.length,
-    plan({ everyRow, everyColumn, skipRows, skipColumns, maxRows, maxColumns }) {
-      const rowRuns = runsOf(y, rowTables, everyRow, skipRows);
-      const columnRuns = runsOf(x, columnTables, everyColumn, skipColumns);
+    plan({ everyRow, everyColumn, maxRows, maxColumns }) {
+      const rowRuns = runsOf(y, rowTables, everyRow);
+      const columnRuns = runsOf(x, columnTables, everyColumn);
       const [shownRows, shownColumns] = [
         middleOf([...rowRuns.keys()], maxRows),
         middleOf([...columnRuns.keys()], maxColumns),
@@ -177,7 +177,7 @@ function planCurvilinearChunks(
   request: ShowRequest,
   resolution: Resolution,
   { cells, columns }: CellsUnderPixels,
-  { everyRow, everyColumn, skipRows, skipColumns }: ChunkChoice,
+  { everyRow, everyColumn }: ChunkChoice,
 ): PlannedChunk[] {
   const { x, y } = request.axes;
   const { factors, chunkShape, shape } = resolution;
@@ -187,8 +187,8 @@ function planCurvilinearChunks(
   const width = x === y ? 1 : shape[x]!;
   const chunkColumns = Math.ceil(width / chunkShape[x]!);
   const seen = new Uint8Array(shape[y]! * width);
-  const standInRow = standInOf(shape[y]!, chunkShape[y]!, everyRow, skipRows);
-  const standInColumn = standInOf(width, chunkShape[x]!, everyColumn, skipColumns);
+  const standInRow = standInOf(shape[y]!, chunkShape[y]!, everyRow);
+  const standInColumn = standInOf(width, chunkShape[x]!, everyColumn);
   const lists = new Map<number, RunList>();
   for (let pixel = 0; pixel < cells.length; pixel++) {
     const cell = cells[pixel]!;
