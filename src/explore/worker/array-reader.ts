@@ -6,7 +6,7 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../.
 import { parseJson } from "../../json/parse-json.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
-import { halfNumbers } from "../../model/fill-value.js";
+import { floatOf, halfNumbers } from "../../model/fill-value.js";
 import type { LevelDescription, PictureAxes, ReadingCost, VariableDescription } from "../protocol.js";
 import { fetchBytes, ReadFailure } from "./chunk-queue.js";
 import { registerCodecs } from "./codecs/codec-registry.js";
@@ -206,17 +206,12 @@ function roundToType(packing: Packing, { kind, itemSize }: DataType): Packing {
   };
 }
 
+/** What the metadata say of an array as it is. */
+type StoredTraits = "path" | "name" | "dims" | "shape" | "chunkShape" | "dataType" | "attrs" | "packing";
+
 /** An array of a store. */
-export interface MetadataArray {
-  readonly path: string;
+export interface MetadataArray extends Pick<VariableDescription, StoredTraits> {
   readonly group: string;
-  readonly name: string;
-  readonly attrs: JsonObject;
-  readonly dims: readonly string[];
-  readonly shape: readonly number[];
-  readonly chunkShape: readonly number[];
-  readonly dataType: DataType;
-  readonly packing: Packing;
   readonly readable: ReadableDocument | string;
 }
 
@@ -241,18 +236,10 @@ export function parseMetadata(text: string): StoreMetadata {
   return { arrays, groupAttrs: (path) => objectOf(metadata[path === "" ? ".zattrs" : `${path}/.zattrs`]) };
 }
 
-/** Numbers that JSON has no literal for, as Zarr v2 writes them. */
-const SPECIAL_FILLS: Readonly<Record<string, number>> = {
-  NaN: Number.NaN,
-  Infinity: Number.POSITIVE_INFINITY,
-  "-Infinity": Number.NEGATIVE_INFINITY,
-};
-
 function storedArray(path: string, document: JsonObject, allAttrs: JsonObject): MetadataArray {
-  const fill = document.fill_value;
-  const isSpecial =
-    typeof fill === "string" && Object.hasOwn(SPECIAL_FILLS, fill) && !/[SUO]/.test(String(document.dtype));
-  const zarray = isSpecial ? { ...document, fill_value: SPECIAL_FILLS[fill]! } : document;
+  const { fill_value: fill, dtype } = document;
+  const special = typeof fill === "string" && !/[SUO]/.test(String(dtype)) ? floatOf(fill) : undefined;
+  const zarray = special === undefined ? document : { ...document, fill_value: special };
   const { [DIMENSIONS]: dimensions, ...attrs } = allAttrs;
   const shape = isJsonArray(zarray.shape) ? zarray.shape.map(Number) : [];
   const names = isJsonArray(dimensions) ? dimensions.map(String) : [];

@@ -83,7 +83,8 @@ function describe(
   levels: readonly LevelDescription[],
   lists: DescribedLists,
 ): VariableDescription {
-  const { path, name, dims, shape, chunkShape, dataType, attrs, packing, readable } = array;
+  const { group, readable, ...stored } = array;
+  const { path, name, dims, shape, dataType, attrs } = stored;
   const problem = typeof readable === "string" ? readable : undefined;
   const isShown = isDrawable(dataType) && problem === undefined && !shape.includes(0);
   // A single place has no map: what is there is a series.
@@ -96,14 +97,7 @@ function describe(
   const plane = list?.plane ?? (isStriped ? undefined : placement?.plane);
   const isPlot = isShown && (long === 1 || dims.length === 1 || isStriped);
   return {
-    path,
-    name,
-    dims,
-    shape,
-    chunkShape,
-    dataType,
-    attrs,
-    packing,
+    ...stored,
     title: titleOf(attrs) ?? name,
     units: unitsOf(attrs),
     isCoordinate: coordinates.has(path),

@@ -20,7 +20,7 @@ import { finestOf, MAX_WHOLE_VALUES } from "./array-reader.js";
 import { PRIORITY, ReadFailure } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
-import { nearestPlace, polygonsOfGrid } from "./picture/cells-on-map.js";
+import { near, nearestPlace, polygonsOfGrid } from "./picture/cells-on-map.js";
 import {
   type CellsOnMap,
   polygonsOnMap,
@@ -175,14 +175,12 @@ export class CurvilinearReader {
         this.#grid({ variable: variable.path, at: shape.map((length) => Math.floor((length - 1) * share)) }),
       ),
     );
-    const extentOf = (key: "x" | "y", convert: (value: number) => number) =>
-      rangeOf(
-        grids.map((grid) => grid[key]),
-        convert,
-      );
-    const latitudes = extentOf("y", (latitude) => latitude);
+    const latitudes = rangeOf(grids.map(({ y }) => y));
     const [about0, about180] = [0, 180].map((middle) =>
-      extentOf("x", (longitude) => longitude - 360 * Math.floor((longitude - middle + 180) / 360)),
+      rangeOf(
+        grids.map(({ x }) => x),
+        (longitude) => near(longitude, middle),
+      ),
     ) as [readonly [number, number], readonly [number, number]];
     const longitudes = about180[1] - about180[0] < about0[1] - about0[0] ? about180 : about0;
     const margin = grids[0]!.marginOf(Math.max(longitudes[1] - longitudes[0], latitudes[1] - latitudes[0]));
@@ -262,7 +260,7 @@ const SHARES = [0, 0.5, 1];
 
 function rangeOf(
   arrays: readonly Float64Array[],
-  convert: (value: number) => number,
+  convert = (value: number) => value,
 ): readonly [number, number] {
   let [least, greatest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const values of arrays) {

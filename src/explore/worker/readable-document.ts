@@ -9,20 +9,18 @@ import {
 import { stringifyJson } from "../../json/stringify-json.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
+import type { VariableDescription } from "../protocol.js";
 import { DECODED_BYTES, isReadableCodec } from "./codecs/codec-registry.js";
 
-/** How an array is read. Plain data. */
-export interface ReadableDocument {
+type ArrayTraits = Pick<VariableDescription, "dataType" | "packing" | "shape" | "chunkShape">;
+
+/** How an array is read, with the stored numbers of its packing as the type has them. Plain data. */
+export interface ReadableDocument extends ArrayTraits {
   /**
    * `.zarray` as zarrita reads it. It refuses times, complex numbers and records, reads byte strings as UTF-8, and needs `Float16Array`:
    * so it is told integers and numbers of the same bytes, in C order.
    */
   readonly zarray: string;
-  readonly dataType: DataType;
-  /** With stored numbers as the type has them. */
-  readonly packing: Packing;
-  readonly shape: readonly number[];
-  readonly chunkShape: readonly number[];
   /** Distance of neighbours in a decoded chunk, by axis, in values. */
   readonly strides: readonly number[];
   /** Numbers that zarrita returns per value: 2 for complex, characters of a text. */
