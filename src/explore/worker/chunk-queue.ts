@@ -212,34 +212,24 @@ export async function fetchBytes(
       cause,
     });
   }
-  const answer = await detailOf(response);
+  // What the server says of an error; nothing if another one answered.
+  const body = (await response.json().catch(() => undefined)) as Record<string, unknown> | undefined;
   signal?.throwIfAborted();
+  const [detail, id] = [body?.detail, body?.id].map((text) => (typeof text === "string" ? text : undefined));
   if (response.status === 404) {
-    const gone = /^(?:Dataset|Group|Variable) /.test(answer.detail ?? "");
-    if (!gone) return undefined;
-    throw new ReadFailure(`${sentenceCase(what)} no longer exists: ${answer.detail}.`);
+    if (!/^(?:Dataset|Group|Variable) /.test(detail ?? "")) return undefined;
+    throw new ReadFailure(`${sentenceCase(what)} no longer exists: ${detail}.`);
   }
-  const requestId = response.headers.get("x-request-id") ?? answer.id;
-  const detail = answer.detail === undefined ? "" : `, "${answer.detail}"`;
+  const requestId = response.headers.get("x-request-id") ?? id;
   const reason =
     response.status === 401
       ? "the server asks for a token"
-      : `the server answers ${response.status}${detail}`;
+      : `the server answers ${response.status}${detail === undefined ? "" : `, "${detail}"`}`;
   const request = requestId === undefined ? "" : ` (request ${requestId})`;
   throw new ReadFailure(`${sentenceCase(what)} could not be read: ${reason}${request}.`, {
     requestId,
     mayRetry: PASSING.has(response.status),
   });
-}
-
-/** Reads what the server says of an error; nothing if another one answered. */
-async function detailOf(response: Response): Promise<{ detail?: string; id?: string }> {
-  const body: unknown = await response.json().catch(() => undefined);
-  const { detail, id } = (body ?? {}) as { detail?: unknown; id?: unknown };
-  return {
-    ...(typeof detail === "string" ? { detail } : {}),
-    ...(typeof id === "string" ? { id } : {}),
-  };
 }
 
 function sentenceCase(text: string): string {

@@ -1,4 +1,4 @@
-import type { PicturePart, ReadingCost, ShowRequest } from "../../protocol.js";
+import type { ShowRequest } from "../../protocol.js";
 import {
   chooseResolution,
   costOf,
@@ -70,7 +70,11 @@ export function settleReading(
     const places = Math.max(1, Math.floor(most / inView.depth));
     const chosen = choosePart(inView, places);
     const chunks = inView.plan(chosen.choice).slice(0, places * inView.depth);
-    const part = describePart(chosen, resolution, axes, costAt(resolution, total));
+    const { everyRow, everyColumn } = chosen.choice;
+    const isSingle = (axis: number) => resolution.chunkShape[axis] === 1 && resolution.factors[axis] === 1;
+    const [isOfRows, isOfColumns] = [isSingle(axes.y), isSingle(axes.x)];
+    const whole = costAt(resolution, total);
+    const part = { everyRow, everyColumn, share: chosen.share, whole, isOfRows, isOfColumns };
     const draft = part.share < 1 ? [] : draftOf(inView, chosen.choice, chunks.length);
     return { resolution, chunks, cost: costAt(resolution, chunks.length), part, draft };
   }
@@ -121,16 +125,6 @@ function choosePart({ rows, columns, height, width }: ChunksInView, most: number
   const [maxRows, maxColumns] = [rows, columns].map((count) => Math.max(1, Math.ceil(share * count)));
   const choice = { ...ALL, maxRows: maxRows!, maxColumns: maxColumns! };
   return { choice, share: Math.max(share, 0.5 / Math.max(rows, columns)) };
-}
-
-function describePart(
-  { choice: { everyRow, everyColumn }, share }: ChosenPart,
-  { chunkShape, factors }: Resolution,
-  { x, y }: ShowRequest["axes"],
-  whole: ReadingCost,
-): PicturePart {
-  const isSingle = (axis: number) => chunkShape[axis] === 1 && factors[axis] === 1;
-  return { everyRow, everyColumn, share, whole, isOfRows: isSingle(y), isOfColumns: isSingle(x) };
 }
 
 /** Returns a function from a cell to the nearest one in a chunk that is read: of `every` neighbours the one in their middle. */

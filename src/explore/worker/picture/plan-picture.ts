@@ -1,9 +1,16 @@
-import type { Axis } from "../../axis.js";
 import type { ShowRequest } from "../../protocol.js";
 import { chunksFromCentre, type Resolution } from "../array-reader.js";
 import type { DatasetSession } from "../dataset-session.js";
 import type { AxisReader, CellsUnderPixels, CurvilinearReader } from "../read-axis.js";
-import { listOf, type RunList, runOf, runsByChunk, type ScreenTable, screenTable } from "./paint-loops.js";
+import {
+  type ChunkRun,
+  listOf,
+  type RunList,
+  runOf,
+  runsByChunk,
+  type ScreenTable,
+  screenTable,
+} from "./paint-loops.js";
 import { type PicturePlan, type PlannedChunk, placesOfPlane } from "./picture.js";
 import { type ChunkChoice, type ChunksInView, middleOf, settleReading, standInOf } from "./picture-budget.js";
 
@@ -13,81 +20,79 @@ export async function planGrid(
   axes: AxisReader,
   request: ShowRequest,
 ): Promise<PicturePlan> {
-  const { selection, viewport, isMoving } = request;
-  const variable = session.variable(selection.variable);
-  const { box, width, height, inCells } = viewport;
+  const { box, width, height, inCells } = request.viewport;
+  const variable = session.variable(request.selection.variable);
   const [xAxis, yAxis] = await axes.plane(variable, request.axes, inCells);
-  const columns = screenTable(xAxis, box.left, box.right, width, false);
-  const rows = screenTable(yAxis, box.top, box.bottom, height, false);
-  const isMeanOf = ({ level }: Resolution) =>
-    level === 0 && Math.max(columns.density, rows.density) > 2 && !isMoving && !variable.isCategorical;
-  const densities = { x: columns.density, y: rows.density };
-  const settled = settleReading(session, request, densities, (resolution) => {
-    const table = (axis: Axis, begin: number, end: number, pixels: number, nearest: ScreenTable) =>
-      isMeanOf(resolution) ? screenTable(axis, begin, end, pixels, true) : nearest;
-    return chunksInView(
-      session,
-      request,
-      resolution,
-      { nearest: rows, shown: table(yAxis, box.top, box.bottom, height, rows) },
-      { nearest: columns, shown: table(xAxis, box.left, box.right, width, columns) },
-    );
+  const tables = (isMean: boolean): ScreenTables => ({
+    x: screenTable(xAxis, box.left, box.right, width, isMean),
+    y: screenTable(yAxis, box.top, box.bottom, height, isMean),
   });
-  return {
-    ...settled,
-    grid: { rows: rows.from, columns: columns.from },
-    cells: distinct(rows.from) * distinct(columns.from),
-    isMean: isMeanOf(settled.resolution),
-  };
+  const nearest = tables(false);
+  const densities = { x: nearest.x.density, y: nearest.y.density };
+  const mayBeMean = Math.max(densities.x, densities.y) > 2 && !request.isMoving && !variable.isCategorical;
+  const isMeanOf = ({ level }: Resolution) => mayBeMean && level === 0;
+  const settled = settleReading(session, request, densities, (resolution) =>
+    chunksInView(session, request, resolution, nearest, isMeanOf(resolution) ? tables(true) : nearest),
+  );
+  const grid = { rows: nearest.y.from, columns: nearest.x.from };
+  const cells = distinct(grid.rows) * distinct(grid.columns);
+  return { ...settled, grid, cells, isMean: isMeanOf(settled.resolution) };
 }
 
-/** Tables of one axis: of the cells that pixels show, and of those under their middles. */
-interface AxisTables {
-  readonly nearest: ScreenTable;
-  readonly shown: ScreenTable;
-}
+/** Cells under the columns and rows of pixels. */
+type ScreenTables = Readonly<Record<"x" | "y", ScreenTable>>;
 
+/** Returns the chunks under pixels. @param nearest Cells under their middles. @param shown Those that they show. */
 function chunksInView(
   session: DatasetSession,
   request: ShowRequest,
   resolution: Resolution,
-  rowTables: AxisTables,
-  columnTables: AxisTables,
+  nearest: ScreenTables,
+  shown: ScreenTables,
 ): ChunksInView {
-  const { x, y } = request.axes;
   const { factors, chunkShape, shape } = resolution;
   const { strides } = session.documentOf(resolution);
-  const runsOf = (axis: number, { nearest, shown }: AxisTables, every: number) => {
+  const runsOf = (key: "x" | "y", every: number) => {
+    const axis = request.axes[key];
     const [factor, length, stride] = [factors[axis]!, chunkShape[axis]!, strides[axis]!];
-    if (every === 1) return runsByChunk(shown, factor, length, stride);
+    if (every === 1) return runsByChunk(shown[key], factor, length, stride);
     const standIn = standInOf(shape[axis]!, length, every);
-    const from = nearest.from.map((cell) => (cell === -1 ? -1 : standIn(Math.floor(cell / factor))));
+    const from = nearest[key].from.map((cell) => (cell === -1 ? -1 : standIn(Math.floor(cell / factor))));
     return runsByChunk({ from, to: from.map((cell) => cell + 1) }, 1, length, stride);
   };
-  const [rows, columns] = [runsOf(y, rowTables, 1), runsOf(x, columnTables, 1)];
-  const places = placesOfPlane(session, request, resolution);
-  const pixelsOf = (axis: number, { nearest: { density } }: AxisTables) =>
-    (chunkShape[axis]! * factors[axis]!) / density;
+  const place = createPlacing(session, request, resolution);
+  const pixelsOf = (key: "x" | "y") => {
+    const axis = request.axes[key];
+    return (chunkShape[axis]! * factors[axis]!) / nearest[key].density;
+  };
   return {
-    rows: rows.size,
-    columns: columns.size,
-    height: pixelsOf(y, rowTables),
-    width: pixelsOf(x, columnTables),
-    depth: places.length,
+    rows: runsOf("y", 1).size,
+    columns: runsOf("x", 1).size,
+    height: pixelsOf("y"),
+    width: pixelsOf("x"),
+    depth: place.depth,
     plan({ everyRow, everyColumn, maxRows, maxColumns }) {
-      const rowRuns = runsOf(y, rowTables, everyRow);
-      const columnRuns = runsOf(x, columnTables, everyColumn);
-      const [shownRows, shownColumns] = [
-        middleOf([...rowRuns.keys()], maxRows),
-        middleOf([...columnRuns.keys()], maxColumns),
-      ];
-      return chunksFromCentre(shownRows, shownColumns).flatMap(({ row, column }) =>
-        places.map(({ coords, ...place }) => ({
-          job: session.job(resolution, coords.with(y, row).with(x, column)),
-          place: { ...place, rows: rowRuns.get(row)!, columns: columnRuns.get(column)! },
-        })),
+      const [rowRuns, columnRuns] = [runsOf("y", everyRow), runsOf("x", everyColumn)];
+      const rows = middleOf([...rowRuns.keys()], maxRows);
+      const columns = middleOf([...columnRuns.keys()], maxColumns);
+      return chunksFromCentre(rows, columns).flatMap(({ row, column }) =>
+        place.chunks(row, column, rowRuns.get(row)!, columnRuns.get(column)!),
       );
     },
+  };
+}
+
+/** Puts chunks by their row and column into a picture: one, or several if its bands lie in chunks of their own. */
+function createPlacing(session: DatasetSession, request: ShowRequest, resolution: Resolution) {
+  const { x, y } = request.axes;
+  const places = placesOfPlane(session, request, resolution);
+  return {
+    depth: places.length,
+    chunks: (row: number, column: number, rows: ChunkRun, columns: ChunkRun): PlannedChunk[] =>
+      places.map(({ coords, ...place }) => ({
+        job: session.job(resolution, coords.with(x, column).with(y, row)),
+        place: { ...place, rows, columns },
+      })),
   };
 }
 
@@ -161,28 +166,31 @@ function curvilinearChunks(
   // Nothing stands for other places of a list, as if it were far away from them.
   const isList = session.variable(request.selection.variable).curvilinear?.list !== undefined;
   const perCell = isList ? FAR : 1 / Math.max(density, Number.MIN_VALUE);
+  const place = createPlacing(session, request, resolution);
   return {
     rows: rows.size,
     columns: columns.size,
     height: rowLength * perCell,
     width: columnLength * perCell,
-    depth: placesOfPlane(session, request, resolution).length,
-    plan: (choice) =>
-      planCurvilinearChunks(session, request, resolution, { cells, columns: gridColumns }, choice),
+    depth: place.depth,
+    plan(choice) {
+      const chunks = runsOfCells(session, request, resolution, { cells, columns: gridColumns }, choice);
+      return chunks.flatMap(({ row, column, run }) => place.chunks(row, column, ONE_ROW, run));
+    },
   };
 }
 
-function planCurvilinearChunks(
+/** Returns the chunks that hold cells under pixels, with these pixels as one row: those first that fill most of the picture. */
+function runsOfCells(
   session: DatasetSession,
   request: ShowRequest,
   resolution: Resolution,
   { cells, columns }: CellsUnderPixels,
   { everyRow, everyColumn }: ChunkChoice,
-): PlannedChunk[] {
+) {
   const { x, y } = request.axes;
   const { factors, chunkShape, shape } = resolution;
   const { strides } = session.documentOf(resolution);
-  const places = placesOfPlane(session, request, resolution);
   // A list of cells has rows only.
   const width = x === y ? 1 : shape[x]!;
   const chunkColumns = Math.ceil(width / chunkShape[x]!);
@@ -208,14 +216,7 @@ function planCurvilinearChunks(
   const chunks = Array.from(lists, ([key, list]) => ({
     row: Math.floor(key / chunkColumns),
     column: key % chunkColumns,
-    columns: runOf(list),
+    run: runOf(list),
   }));
-  // Those that fill most of the picture first.
-  chunks.sort((one, other) => other.columns.pixels.length - one.columns.pixels.length);
-  return chunks.flatMap(({ row, column, columns }) =>
-    places.map(({ coords, ...place }) => ({
-      job: session.job(resolution, coords.with(x, column).with(y, row)),
-      place: { ...place, rows: ONE_ROW, columns },
-    })),
-  );
+  return chunks.sort((one, other) => other.run.pixels.length - one.run.pixels.length);
 }
