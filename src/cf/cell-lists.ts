@@ -1,14 +1,11 @@
 import { type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
 import { axisRole, isLatitude, isLongitude, type Plane } from "./axis-roles.js";
 import { type GridProjection, gridReferenceOf } from "./grid-mapping.js";
+import { type CfVariable, groupOf } from "./placement.js";
 
 /** An array of a dataset, as far as places are found by it. */
-export interface NamedArray {
-  readonly path: string;
+interface NamedArray extends CfVariable {
   readonly name: string;
-  readonly dims: readonly string[];
-  readonly shape: readonly number[];
-  readonly attrs: JsonObject;
 }
 
 /** Cells that are a list of places: stations, points of tracks, faces and nodes of a mesh. Plain data. */
@@ -46,56 +43,61 @@ const LONGITUDE_NAMES = /^(?:[a-z]+_)?(?:nav_|[cev])?lon(?:s|g|gitudes?|cell|edg
 const LIST_NAMES =
   /(?:^|_)n?(?:stations?|stn|sites?|buoys?|gauges?|drifters?|floats?|n?cells?|nodes?|nod2|faces?|edges?|n?ele?m?|elements?|vert(?:ex|ices)|obs|profiles?|traj(?:ectory|ectories)?)$/i;
 
-/** Finds the arrays of one group whose cells are lists. Those alike are looked at once: a group may have thousands. */
-export interface CellListFinder {
+/** Finds the arrays of a dataset whose cells are lists. Those alike are looked at once: a group may have thousands. */
+interface CellListFinder<V> {
+  /** Returns the arrays of the group of an array and of the groups above it, nearest first. */
+  readonly near: (array: V) => readonly V[];
   /**
    * Finds the places of a variable whose cells are a list: by the topology of its mesh (UGRID 1.0), by coordinates along one of its
    * axes (CF sections 5 and 9), by those of the stations to which cells belong, or by those of tracks along two axes.
    */
-  readonly listOf: (variable: NamedArray) => CellList | undefined;
+  readonly listOf: (variable: V) => CellList | undefined;
   /**
    * Tells whether a picture of rows and columns shows nothing but stripes: along one of its axes there are places, whose neighbours
    * are none on a map, along the other one times, levels, or few parts.
    */
-  readonly isStriped: (variable: NamedArray, plane: Plane) => boolean;
+  readonly isStriped: (variable: V, plane: Plane) => boolean;
 }
 
 /**
- * Creates the finder of a group.
- * @param near Arrays of the group and of the groups above it, nearest first.
- * @param readable Those that may be coordinates. Default: all.
+ * Creates the finder of a dataset.
  * @param featureType Attribute `featureType` of the dataset.
+ * @param isReadable Tells which arrays may be coordinates. Default: all.
  */
-export function createCellListFinder(
-  near: readonly NamedArray[],
+export function createCellListFinder<V extends NamedArray>(
+  arrays: Iterable<V>,
   featureType?: JsonValue,
-  readable: readonly NamedArray[] = near,
-): CellListFinder {
-  const lists = new Map<string, CellList | undefined>();
-  const striped = new Map<string, boolean>();
+  isReadable: (array: V) => boolean = () => true,
+): CellListFinder<V> {
+  const all = [...arrays];
+  const known = new Map<string, unknown>();
+  const once = <T>(key: readonly unknown[], find: () => T): T => {
+    const text = JSON.stringify(key);
+    if (!known.has(text)) known.set(text, find());
+    return known.get(text) as T;
+  };
+  const near = ({ path }: V) => {
+    const group = groupOf(path);
+    return once([group], () => {
+      const found = all.filter((each) => group.startsWith(groupOf(each.path)));
+      return found.sort((one, other) => groupOf(other.path).length - groupOf(one.path).length);
+    });
+  };
   return {
+    near,
     listOf(variable) {
-      const { dims, shape, attrs } = variable;
-      const key = JSON.stringify([
-        dims,
-        shape,
-        attrs.coordinates,
-        attrs.mesh,
-        attrs.location,
-        attrs.grid_mapping,
-      ]);
-      if (!lists.has(key)) {
+      const { path, dims, shape, attrs } = variable;
+      const { coordinates, mesh, location, grid_mapping } = attrs;
+      return once([groupOf(path), dims, shape, coordinates, mesh, location, grid_mapping], () => {
+        const readable = near(variable).filter(isReadable);
         const found = meshCells(variable, readable) ?? placesAlongAxis(variable, readable);
-        lists.set(key, found ?? raggedCells(variable, readable) ?? tracks(variable, readable, featureType));
-      }
-      return lists.get(key);
+        return found ?? raggedCells(variable, readable) ?? tracks(variable, readable, featureType);
+      });
     },
-    isStriped(variable, plane) {
-      const key = JSON.stringify([variable.dims, variable.shape, plane]);
-      const known = striped.get(key) ?? isStriped(variable, plane, near);
-      striped.set(key, known);
-      return known;
-    },
+    isStriped: (variable, plane) =>
+      once([groupOf(variable.path), variable.dims, variable.shape, plane], () =>
+        isStriped(variable, plane, near(variable)),
+      ),
   };
 }
 
@@ -116,14 +118,11 @@ function isListAxis(dim: string, near: readonly NamedArray[]): boolean {
   return near.some(({ attrs, dims }) => dims[0] === dim && /_id$/.test(String(attrs.cf_role)));
 }
 
-/** Lists the paths of what describes meshes: their topologies, coordinates and connectivities. */
-export function meshPaths(near: readonly NamedArray[]): string[] {
-  return near.filter(isMesh).flatMap((mesh) => {
-    const names = Object.entries(mesh.attrs).flatMap(([key, value]) =>
-      /_(?:coordinates|connectivity)$/.test(key) ? namesIn(value) : [],
-    );
-    return [mesh.path, ...near.filter(({ name }) => names.includes(name)).map(({ path }) => path)];
-  });
+/** Lists the paths of what describes a mesh: its topology, coordinates and connectivities. Empty if an array is no topology. */
+export function meshPaths(mesh: NamedArray, near: readonly NamedArray[]): string[] {
+  if (!isMesh(mesh)) return [];
+  const named = Object.entries(mesh.attrs).filter(([key]) => /_(?:coordinates|connectivity)$/.test(key));
+  return [mesh, ...named.flatMap(([, names]) => namedBy(names, near))].map(({ path }) => path);
 }
 
 function isMesh({ attrs }: NamedArray): boolean {

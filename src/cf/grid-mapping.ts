@@ -1,4 +1,4 @@
-import { isJsonArray, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
+import { type JsonObject, type JsonValue, toNumbers } from "../json/json-value.js";
 
 /**
  * How the coordinates x and y of a grid lie on the Earth: rows and columns of an image without a place, degrees of longitude and
@@ -266,6 +266,5 @@ function numberOf(value: JsonValue | undefined): number | undefined {
 }
 
 function numbersOf(value: JsonValue | undefined): number[] {
-  const values = isJsonArray(value) ? value : [value];
-  return values.map(toNumber).filter((each) => each !== undefined && Number.isFinite(each)) as number[];
+  return toNumbers(value).filter(Number.isFinite);
 }

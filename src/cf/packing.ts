@@ -1,4 +1,4 @@
-import { isJsonArray, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
+import { isJsonArray, type JsonObject, type JsonValue, toNumbers } from "../json/json-value.js";
 
 /** How stored numbers become values (CF sections 2.5.1 and 8.1). Plain data. */
 export interface Packing {
@@ -19,15 +19,15 @@ export interface Packing {
  * @param fillValue `fill_value` of the array's document, which xarray takes for `_FillValue`; null for none.
  */
 export function packingOf(attrs: JsonObject, fillValue: JsonValue | undefined = null): Packing {
-  const missing = [fillValue, attrs._FillValue, attrs.missing_value].flatMap(numbersOf);
-  const [rangeMin, rangeMax] = numbersOf(attrs.valid_range);
+  const missing = [fillValue, attrs._FillValue, attrs.missing_value].flatMap(toNumbers);
+  const [rangeMin, rangeMax] = toNumbers(attrs.valid_range);
   const unsigned = typeof attrs._Unsigned === "string" ? attrs._Unsigned.toLowerCase() : undefined;
   return {
     missing: [...new Set(missing.filter((value) => !Number.isNaN(value)))],
-    validMin: numbersOf(attrs.valid_min)[0] ?? rangeMin ?? Number.NEGATIVE_INFINITY,
-    validMax: numbersOf(attrs.valid_max)[0] ?? rangeMax ?? Number.POSITIVE_INFINITY,
-    scale: numbersOf(attrs.scale_factor)[0] ?? 1,
-    offset: numbersOf(attrs.add_offset)[0] ?? 0,
+    validMin: toNumbers(attrs.valid_min)[0] ?? rangeMin ?? Number.NEGATIVE_INFINITY,
+    validMax: toNumbers(attrs.valid_max)[0] ?? rangeMax ?? Number.POSITIVE_INFINITY,
+    scale: toNumbers(attrs.scale_factor)[0] ?? 1,
+    offset: toNumbers(attrs.add_offset)[0] ?? 0,
     isUnsigned: unsigned === undefined ? undefined : unsigned === "true",
   };
 }
@@ -52,7 +52,7 @@ export function isCategorical(attrs: JsonObject): boolean {
 /** Returns the `flag_values` of a variable that {@link isCategorical}: empty if it has masks only. */
 export function flagValuesOf({ flag_values }: JsonObject): number[] {
   // Some writers make a text of them: `0b, 1b, 2b`.
-  if (typeof flag_values !== "string") return numbersOf(flag_values);
+  if (typeof flag_values !== "string") return toNumbers(flag_values);
   return (flag_values.match(/-?\d+/g) ?? []).map(Number);
 }
 
@@ -66,9 +66,4 @@ export function flagColoursOf({ flag_colors }: JsonObject, count: number): Uint8
   return Uint8Array.from(
     colours.flatMap((text) => [1, 3, 5].map((at) => Number.parseInt(text.slice(at, at + 2), 16))),
   );
-}
-
-function numbersOf(value: JsonValue | undefined): number[] {
-  const values = isJsonArray(value) ? value : [value];
-  return values.map((each) => toNumber(each)).filter((each) => each !== undefined);
 }

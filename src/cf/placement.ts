@@ -118,7 +118,7 @@ function findAbove<V>(
 }
 
 /** Returns the group of a path with a slash at its end; empty for the root. */
-function groupOf(path: string): string {
+export function groupOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/") + 1);
 }
 

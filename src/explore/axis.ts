@@ -1,3 +1,4 @@
+import { minIndex } from "d3-array";
 import type { AxisValues } from "./protocol.js";
 
 /** Places of the cells of an axis: what a picture, a pointer and a slider ask. Frozen plain data. */
@@ -116,8 +117,11 @@ export function dataExtent(axis: Axis): readonly [least: number, greatest: numbe
  * that no step begins with finds the last one before it, if texts ascend. Undefined if there is none.
  */
 export function stepNearest(values: AxisValues, value: number | string): number | undefined {
-  if (typeof value === "number") return values.numbers && nearestNumber(values.numbers, value);
-  const { texts } = values;
+  const { numbers, texts } = values;
+  if (typeof value === "number") {
+    const nearest = minIndex(numbers ?? [], (number) => Math.abs(number - value));
+    return nearest === -1 ? undefined : nearest;
+  }
   if (texts === undefined || texts.length === 0) return undefined;
   const exact = texts.indexOf(value);
   if (exact >= 0) return exact;
@@ -128,19 +132,6 @@ export function stepNearest(values: AxisValues, value: number | string): number 
     0,
     texts.findLastIndex((text) => text <= value),
   );
-}
-
-function nearestNumber(numbers: Float64Array, value: number): number | undefined {
-  let nearest: number | undefined;
-  let least = Number.POSITIVE_INFINITY;
-  for (let index = 0; index < numbers.length; index++) {
-    const distance = Math.abs(numbers[index]! - value);
-    if (distance < least) {
-      least = distance;
-      nearest = index;
-    }
-  }
-  return nearest;
 }
 
 function isMonotonic(values: Float64Array): boolean {

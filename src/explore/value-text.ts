@@ -1,5 +1,5 @@
 import { cfTimeFormatter, datetimeText } from "../cf/cf-time.js";
-import { isJsonArray, type JsonValue, toNumber } from "../json/json-value.js";
+import { toNumbers } from "../json/json-value.js";
 import { shortestFloat } from "../json/stringify-json.js";
 import type { DataType } from "../model/data-type.js";
 import type { VariableDescription } from "./protocol.js";
@@ -80,7 +80,7 @@ function flagMeanings({ attrs }: VariableDescription, stored: number | bigint): 
   const { flag_meanings: meanings, flag_values: values, flag_masks: masks } = attrs;
   if (typeof meanings !== "string") return undefined;
   const names = meanings.trim().split(/\s+/);
-  const [valueList, maskList] = [numbersOf(values), numbersOf(masks)];
+  const [valueList, maskList] = [toNumbers(values), toNumbers(masks)];
   if (!Number.isFinite(Number(stored))) return undefined;
   const number = BigInt.asIntN(64, BigInt(Math.trunc(Number(stored))));
   const found = names.filter((_, index) => {
@@ -91,8 +91,4 @@ function flagMeanings({ attrs }: VariableDescription, stored: number | bigint): 
     return value === undefined ? masked !== 0n : masked === BigInt(Math.trunc(value));
   });
   return found.length === 0 ? undefined : `${found.join(", ")} (${stored})`;
-}
-
-function numbersOf(value: JsonValue | undefined): (number | undefined)[] {
-  return isJsonArray(value) ? value.map((each) => toNumber(each)) : [toNumber(value)];
 }

@@ -42,6 +42,12 @@ export function toNumber(value: JsonValue | undefined): number | undefined {
   return isLosslessNumber(value) ? Number(value.value) : undefined;
 }
 
+/** Returns the numbers of a list, or a number alone as a list. What is no number is left out. */
+export function toNumbers(value: JsonValue | undefined): number[] {
+  const values = isJsonArray(value) ? value : [value];
+  return values.map(toNumber).filter((each) => each !== undefined);
+}
+
 /**
  * Converts a JSON number of any form (`1`, `1.0`, `1e3`, 64 bits wide) to the integer that it is; undefined if the value
  * is no number or no integer.

@@ -1,5 +1,5 @@
 import { axisRole, isDownward, type Plane } from "../cf/axis-roles.js";
-import { type CellListFinder, createCellListFinder } from "../cf/cell-lists.js";
+import { createCellListFinder } from "../cf/cell-lists.js";
 import { type ColourBands, colourBandsOf, levelPathsOf, missingMarkOf } from "../cf/image-data.js";
 import { flagColoursOf, flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
 import { type CfVariables, createPlacer, dimensionCoordinate } from "../cf/placement.js";
@@ -8,7 +8,7 @@ import { encoderRevision } from "../codec/encoder-revision.js";
 import { COLOUR_REVISION, type ColourScaleName } from "../colour/colour-scales.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
-import { elementCount, type Group, type Variable } from "../model/data-tree.js";
+import { elementCount, type Variable } from "../model/data-tree.js";
 import { completeCodec, decodeProblem } from "../zarr/plan/codec-rules.js";
 import { createComputePlan } from "../zarr/plan/create-encoding-plan.js";
 import type { ComputeStep } from "../zarr/plan/encoding-plan.js";
@@ -85,22 +85,14 @@ export function choosePicture(
   return { ...from, plane, bands, boxShape: box.boxShape, position, isCentre: box.isCentre };
 }
 
-const listFinders = new WeakMap<Group, CellListFinder>();
+const listFinders = new WeakMap<DatasetSnapshot, ReturnType<typeof createCellListFinder<Variable>>>();
 
 /** Tells whether a picture would be stripes: along one of its axes are stations, points of tracks, or cells of a mesh. */
-function isPlaceList({ tree }: DatasetSnapshot, variable: Variable, plane: Plane): boolean {
-  const groups: Group[] = [];
-  for (let path = `/${variable.path}`; path !== ""; ) {
-    path = path.slice(0, path.lastIndexOf("/"));
-    const group = tree.groups.get(path === "" ? "/" : path);
-    if (group !== undefined) groups.push(group);
-  }
-  const own = groups[0] ?? tree.root;
-  let finder = listFinders.get(own);
+function isPlaceList(snapshot: DatasetSnapshot, variable: Variable, plane: Plane): boolean {
+  let finder = listFinders.get(snapshot);
   if (finder === undefined) {
-    const near = groups.flatMap(({ variables }) => [...variables.values()]);
-    finder = createCellListFinder(near, tree.root.attrs.featureType);
-    listFinders.set(own, finder);
+    finder = createCellListFinder(variablesOf(snapshot).values(), snapshot.tree.root.attrs.featureType);
+    listFinders.set(snapshot, finder);
   }
   return finder.listOf(variable) !== undefined || finder.isStriped(variable, plane);
 }

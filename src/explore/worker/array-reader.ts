@@ -258,7 +258,7 @@ function storedArray(path: string, document: JsonObject, allAttrs: JsonObject): 
     const packing = packingOf(attrs, missingMarkOf({ dataType, attrs }, zarray.fill_value));
     const read = unsignedType(dataType, packing.isUnsigned);
     const rounded = roundToType(packing, read);
-    const readable = readableDocument({ ...zarray, dtype: read.zarr }, rounded);
+    const readable = readableDocument(zarray, { ...common, dataType: read, packing: rounded });
     return { ...common, dataType, packing: rounded, readable };
   } catch (error) {
     const dataType = parseDataType("|V1");

@@ -1,8 +1,8 @@
 import { axisRole, isLatitude, isLongitude, type Plane } from "../../cf/axis-roles.js";
-import { type CellList, type CellListFinder, createCellListFinder, meshPaths } from "../../cf/cell-lists.js";
+import { createCellListFinder, meshPaths } from "../../cf/cell-lists.js";
 import { colourBandsOf, levelPathsOf } from "../../cf/image-data.js";
 import { isCategorical } from "../../cf/packing.js";
-import { createPlacer, dimensionCoordinate, type Placement } from "../../cf/placement.js";
+import { createPlacer, dimensionCoordinate, groupOf, type Placement } from "../../cf/placement.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import { elementCount } from "../../model/data-tree.js";
 import type {
@@ -64,7 +64,6 @@ export function describeDataset(zmetadata: string, overviews?: string, group = "
 
 /** Tells which arrays are no variables of their own: coarser versions of others, and what else is in groups of those. */
 function hiddenPaths(within: ReadonlyMap<string, readonly string[]>): (path: string) => boolean {
-  const groupOf = (path: string) => path.slice(0, path.lastIndexOf("/") + 1);
   const [paths, groups] = [new Set<string>(), new Set<string>()];
   for (const [finest, levels] of within) {
     for (const path of levels) {
@@ -205,13 +204,15 @@ function unitsOf({ units }: JsonObject): string | undefined {
   return typeof units === "string" && !/^\s*1?\s*$|\bsince\b/i.test(units) ? units : undefined;
 }
 
+interface PlacedList extends Pick<VariableDescription, "projection"> {
+  readonly plane: Plane;
+  readonly curvilinear: PlacedCells;
+}
+
 /** Arrays of a dataset whose cells are lists of places: stations, tracks, meshes. */
 interface DescribedLists {
   /** Their planes and places, by path. */
-  readonly placed: ReadonlyMap<
-    string,
-    Pick<VariableDescription, "projection"> & { readonly plane: Plane; readonly curvilinear: PlacedCells }
-  >;
+  readonly placed: ReadonlyMap<string, PlacedList>;
   /** Paths of the coordinates and connectivities that they need. */
   readonly coordinates: ReadonlySet<string>;
   /** Tells whether a picture of an array would show nothing but stripes. */
@@ -220,38 +221,25 @@ interface DescribedLists {
 
 /** Finds lists of places in a dataset. @param featureType Its attribute of that name (CF section 9). */
 function describeLists(arrays: readonly MetadataArray[], featureType?: JsonValue): DescribedLists {
-  const groups = new Map<string, { readonly near: MetadataArray[]; readonly finder: CellListFinder }>();
-  const coordinates = new Set<string>();
-  const groupOf = ({ group }: MetadataArray) => {
-    let found = groups.get(group);
-    if (found === undefined) {
-      const near = arrays.filter((each) => group.startsWith(each.group));
-      near.sort((one, other) => other.group.length - one.group.length);
-      for (const path of meshPaths(near)) coordinates.add(path);
-      found = { near, finder: createCellListFinder(near, featureType, near.filter(isReadable)) };
-      groups.set(group, found);
-    }
-    return found;
-  };
-  const lists = new Map<MetadataArray, CellList>();
+  const { near, listOf, isStriped } = createCellListFinder(arrays, featureType, isReadable);
+  const coordinates = new Set(arrays.flatMap((array) => meshPaths(array, near(array))));
+  const placed = new Map<string, PlacedList>();
   for (const array of arrays) {
-    const list = groupOf(array).finder.listOf(array);
-    if (list === undefined) continue;
-    if (array.shape[list.plane.y]! * array.shape[list.plane.x]! > 1) lists.set(array, list);
-    const { latitude, longitude, corners = latitude, ragged } = list;
+    const found = listOf(array);
+    if (found === undefined) continue;
+    const { plane, latitude, longitude, ...list } = found;
+    const { corners = latitude, ragged } = list;
     for (const path of [latitude, longitude, corners, ragged?.path ?? latitude]) coordinates.add(path);
+    if (array.shape[plane.y]! * array.shape[plane.x]! <= 1) continue;
+    const curvilinear = {
+      latitude,
+      longitude,
+      list: { ...list, labels: labelsOf(array, plane, near(array)) },
+    };
+    // The worker draws them in a plane of its own units.
+    const projection = list.projection && { ...list.projection, scale: PROJECTED_METRES };
+    placed.set(array.path, { plane, curvilinear, projection });
   }
-  const placed = new Map(
-    Array.from(lists, ([array, { plane, latitude, longitude, ...list }]) => {
-      const labels = labelsOf(array, plane, groupOf(array).near);
-      const curvilinear = { latitude, longitude, list: { ...list, labels } };
-      // The worker draws them in a plane of its own units.
-      const projection = list.projection && { ...list.projection, scale: PROJECTED_METRES };
-      return [array.path, { plane, curvilinear, projection }] as const;
-    }),
-  );
-  const isStriped: DescribedLists["isStriped"] = (array, plane) =>
-    groupOf(array).finder.isStriped(array, plane);
   return { placed, coordinates, isStriped };
 }
 

@@ -1,4 +1,3 @@
-import type { Packing } from "../../cf/packing.js";
 import {
   isJsonArray,
   isJsonObject,
@@ -39,10 +38,9 @@ const SAME_LENGTH = new Set(["shuffle", "bitround", "quantize"]);
 const TEXT_FILTERS = new Set(["vlen-utf8", "vlen-bytes", "json2"]);
 
 /** Returns how an array is read, or a sentence that says why a browser cannot. */
-export function readableDocument(document: JsonObject, packing: Packing): ReadableDocument | string {
-  const { dtype = "", compressor = null } = document;
-  const shape = numbersOf(document.shape);
-  const chunkShape = numbersOf(document.chunks);
+export function readableDocument(document: JsonObject, traits: ArrayTraits): ReadableDocument | string {
+  const { compressor = null } = document;
+  const { shape, chunkShape, dataType } = traits;
   const filters = isJsonArray(document.filters) ? document.filters.filter(isJsonObject) : [];
   const codecs = [...filters, ...(isJsonObject(compressor) ? [compressor] : [])];
   const unreadable = codecs.find(({ id }) => typeof id !== "string" || !isReadableCodec(id));
@@ -51,7 +49,6 @@ export function readableDocument(document: JsonObject, packing: Packing): Readab
     return `The codec ${unreadable.id} cannot be decoded in a browser; serve the dataset ${other}.`;
   }
 
-  const dataType = parseDataType(dtype);
   const isText = TEXT_FILTERS.has(String(filters[0]?.id));
   const stored = isText ? { type: "|O", count: 1 } : storedType(dataType);
   if (stored === undefined) return `Values of the type ${dataType.numpyStr} cannot be shown in a browser.`;
@@ -75,10 +72,7 @@ export function readableDocument(document: JsonObject, packing: Packing): Readab
   };
   return Object.freeze({
     zarray: stringifyJson(zarray as unknown as JsonValue),
-    dataType,
-    packing,
-    shape,
-    chunkShape,
+    ...traits,
     strides: stridesOf(chunkShape, document.order === "F"),
     numbersPerValue: stored.count,
     isText,
@@ -138,8 +132,4 @@ function stridesOf(chunkShape: readonly number[], isFortran: boolean): number[] 
 function fillTextOf(fill: JsonValue | undefined, { kind }: DataType): string {
   if (typeof fill !== "string" || (kind !== "S" && kind !== "U")) return "";
   return (kind === "S" ? atob(fill) : fill).replace(/\0+$/, "");
-}
-
-function numbersOf(value: JsonValue | undefined): number[] {
-  return isJsonArray(value) ? value.map((each) => toNumber(each) ?? 0) : [];
 }

@@ -143,15 +143,12 @@ export function decodeZstd(
   if (MARK.some((byte, index) => target[expected + index] !== byte))
     throw corrupt(`zstd: decodes to another length than ${expected} bytes`);
   const decoded = target.subarray(0, expected);
-  if ((bytes[4]! & CHECKSUM_FLAG) !== 0) assertChecksum(decoded, bytes);
+  if ((bytes[4]! & CHECKSUM_FLAG) === 0) return decoded;
+  // A frame ends with the low half of the XXH64 of what it decodes to (RFC 8878, section 3.1.1).
+  const announced = new DataView(bytes.buffer, bytes.byteOffset).getUint32(bytes.length - 4, true);
+  const checksum = Number(xxh64(decoded) & 0xffffffffn);
+  if (checksum !== announced) throw corrupt(`zstd: expected checksum ${announced}, received ${checksum}`);
   return decoded;
-}
-
-/** A frame ends with the low half of the XXH64 of what it decodes to (RFC 8878, section 3.1.1). */
-function assertChecksum(decoded: Uint8Array, frame: Uint8Array): void {
-  const expected = new DataView(frame.buffer, frame.byteOffset).getUint32(frame.length - 4, true);
-  const received = Number(xxh64(decoded) & 0xffffffffn);
-  if (received !== expected) throw corrupt(`zstd: expected checksum ${expected}, received ${received}`);
 }
 
 function attempt(decode: () => Uint8Array): Uint8Array {
@@ -196,9 +193,15 @@ const DECODE_INTO: Readonly<Record<BloscHeader["innerFormat"], DecodeInto>> = Ob
   blosclz: decodeBlosclzBlock,
   lz4: decodeLz4Block,
   snappy: decodeSnappyBlock,
-  zlib: decodeZlibStream,
-  zstd: decodeZstdStream,
+  zlib: async (source, target) => filled(target, await inflateStream(source, "deflate", target.length)),
+  zstd: (source, target) => filled(target, decodeZstd(source, target.length)),
 });
+
+function filled(target: Uint8Array, decoded: Uint8Array): boolean {
+  if (decoded.length !== target.length) return false;
+  target.set(decoded);
+  return true;
+}
 
 /**
  * Decodes a Blosc 1 chunk without WebAssembly: the kernel of the server needs `'wasm-unsafe-eval'`. Every length is checked. The bytes
@@ -246,16 +249,4 @@ function unshuffle(source: Uint8Array, target: Uint8Array, { flags, typeSize }: 
   if ((flags & FLAG_SHUFFLE) !== 0 && typeSize > 1) unshuffleBytes(source, target, typeSize);
   else if (source.length >= typeSize) unshuffleBits(source, target, typeSize);
   else target.set(source);
-}
-
-function decodeZstdStream(source: Uint8Array, target: Uint8Array): boolean {
-  target.set(decodeZstd(source, target.length));
-  return true;
-}
-
-async function decodeZlibStream(source: Uint8Array, target: Uint8Array): Promise<boolean> {
-  const decoded = await inflateStream(source, "deflate", target.length);
-  if (decoded.length !== target.length) return false;
-  target.set(decoded);
-  return true;
 }

@@ -68,20 +68,17 @@ export class Picture {
   #paintNearest({ rows, columns, base, scale }: ChunkPlace, numbers: Numbers): void {
     const { pixels, width } = this;
     const xs = columns.pixels;
-    // Pixels of one run without gaps are copied at once.
-    const isOnePiece = xs.length > 0 && xs.at(-1)! - xs[0]! === xs.length - 1;
     let painted = -1;
     for (let row = 0; row < rows.pixels.length; row++) {
       const begin = rows.pixels[row]! * width;
       if (rows.isFirst[row] === 1 || painted === -1) {
         painted = begin;
         this.missing += paintRow(pixels, begin, numbers, base + rows.offsets[row]!, columns, scale);
-      } else if (isOnePiece) {
+      } else {
         // Rows of the same cells are equal.
-        pixels.copyWithin(begin + xs[0]!, painted + xs[0]!, painted + xs.at(-1)! + 1);
-      } else
         for (let index = 0; index < xs.length; index++)
           pixels[begin + xs[index]!] = pixels[painted + xs[index]!]!;
+      }
     }
   }
 
