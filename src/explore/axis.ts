@@ -1,4 +1,5 @@
 import { minIndex } from "d3-array";
+import { continuedLongitudes, orderOf } from "../cf/axis-order.js";
 import type { AxisValues } from "./protocol.js";
 
 /** Places of the cells of an axis: what a picture, a pointer and a slider ask. Frozen plain data. */
@@ -48,7 +49,7 @@ export function createAxis(length: number, values?: AxisValues, traits: AxisTrai
   const { isLongitude = false } = traits;
   const stored = values?.numbers;
   if (stored === undefined || stored.length !== length || length === 0) return cellAxis(length);
-  const centres = isLongitude && !isMonotonic(stored) ? continued(stored) : stored;
+  const centres = isLongitude && !isMonotonic(stored) ? continuedLongitudes(stored) : stored;
   if (!isMonotonic(centres)) return cellAxis(length);
   const bounds =
     isLongitude && values?.bounds !== undefined ? besideCentres(values.bounds, centres) : values?.bounds;
@@ -136,26 +137,6 @@ export function stepNearest(values: AxisValues, value: number | string): number 
 
 function isMonotonic(values: Float64Array): boolean {
   return orderOf(values, true) !== undefined;
-}
-
-/** Returns 1 for ascending numbers, -1 for descending ones, undefined for others. If `isStrict`, equal neighbours are in no order. */
-export function orderOf(values: Float64Array, isStrict: boolean): 1 | -1 | undefined {
-  const order = values[0]! > values.at(-1)! ? -1 : 1;
-  for (let index = 0; index < values.length; index++) {
-    if (!Number.isFinite(values[index])) return undefined;
-    const step = index === 0 ? 1 : (values[index]! - values[index - 1]!) * order;
-    if (step < 0 || (isStrict && step === 0)) return undefined;
-  }
-  return order;
-}
-
-/** Returns longitudes without the turn that some of them leave out, each within half a turn of the one before. */
-function continued(longitudes: Float64Array): Float64Array {
-  let turns = 0;
-  return longitudes.map((longitude, index) => {
-    if (index > 0) turns -= Math.round((longitude - longitudes[index - 1]!) / 360) * 360;
-    return longitude + turns;
-  });
 }
 
 /** Returns bounds of longitudes, each within half a turn of its centre. */

@@ -1,10 +1,11 @@
+import { regularAxis } from "../cf/axis-order.js";
 import {
   type DatasetSnapshot,
   type OverviewLevels,
   overviewsOf,
   type ServedArray,
 } from "../dataset/dataset.js";
-import { type Grid, listGrids, regularAxis } from "../dataset/overviews/level-grids.js";
+import { type Grid, listGrids } from "../dataset/overviews/level-grids.js";
 import { geoMetadata, omeMultiscales, type RegularAxes } from "../dataset/overviews/level-metadata.js";
 import { ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";

@@ -1,8 +1,9 @@
+import type { RegularAxis } from "../../cf/axis-order.js";
 import { axisRole, isLatitude, isLongitude } from "../../cf/axis-roles.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import type { OverviewLevels } from "../dataset.js";
 import { lengthAt } from "./level-array.js";
-import { coordinateOf, type Grid, gridMappingOf, type RegularAxis } from "./level-grids.js";
+import { coordinateOf, type Grid, gridMappingOf } from "./level-grids.js";
 
 /**
  * Conventions by name, with what registers them (Zarr Conventions Specification, "Convention Metadata Object"). The tags are those that

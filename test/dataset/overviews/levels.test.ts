@@ -1,6 +1,7 @@
 import { utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
+import { regularAxis } from "../../../src/cf/axis-order.js";
 import type { ServedArray } from "../../../src/dataset/dataset.js";
 import {
   createLevelArray,
@@ -12,7 +13,7 @@ import {
   levelRule,
   withoutPlaces,
 } from "../../../src/dataset/overviews/level-array.js";
-import { horizontalDims, regularAxis } from "../../../src/dataset/overviews/level-grids.js";
+import { horizontalDims } from "../../../src/dataset/overviews/level-grids.js";
 import { createSnapshot } from "../../../src/dataset/snapshot.js";
 import { createFileSource } from "../../../src/formats/file-source.js";
 import type { Group, Variable } from "../../../src/model/data-tree.js";

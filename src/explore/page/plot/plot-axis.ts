@@ -1,9 +1,9 @@
 import { extent } from "d3-array";
+import { orderOf } from "../../../cf/axis-order.js";
 import { isDownward } from "../../../cf/axis-roles.js";
 import { CALENDARS, type Calendar, cfTimeFormatter } from "../../../cf/cf-time.js";
 import { labelWithUnits, withUnits } from "../../../cf/unit-text.js";
 import type { JsonObject } from "../../../json/json-value.js";
-import { orderOf } from "../../axis.js";
 import type { AxisDescription, AxisValues, VariableDescription } from "../../protocol.js";
 import { MISSING_TEXT, unpackedText } from "../../value-text.js";
 import { axisUnitOf, count, daysOfIso, shortDegrees, stepTexts } from "../axis-ticks.js";
