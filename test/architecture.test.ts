@@ -13,7 +13,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   observe: [],
   json: [],
   model: ["json"],
-  cf: ["json"],
+  cf: ["json", "model"],
   colour: [],
   zarr: ["cf", "colour", "json", "model"],
   codec: ["cf", "colour", "json", "model", "zarr"],

@@ -123,7 +123,7 @@ type CfTimeFormatter = (value: number | bigint) => string;
 
 const NANOSECONDS_PER_DAY = 86_400_000_000_000n;
 
-/** Nanoseconds by UDUNITS' name of a unit. Months and years have no fixed length, so their times stay numbers. */
+/** Nanoseconds by UDUNITS' name of a unit. */
 const UNITS: Readonly<Record<string, bigint>> = Object.freeze({
   ...named(NANOSECONDS_PER_DAY * 7n, ["week", "weeks"]),
   ...named(NANOSECONDS_PER_DAY, ["day", "days", "d"]),
@@ -135,9 +135,17 @@ const UNITS: Readonly<Record<string, bigint>> = Object.freeze({
   ...named(1n, ["nanosecond", "nanoseconds", "nanosec", "nanosecs", "ns"]),
 });
 
-const SINCE = /^\s*([a-z]+)\s+since\s+(.+?)\s*$/i;
-const REFERENCE =
-  /^([+-]?\d{1,6})-(\d{1,2})-(\d{1,2})(?:(?:\s+|T)(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9})\d*)?)?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?$/i;
+/** Days of months and years in calendars where all have one length. Elsewhere, times in these units stay numbers. */
+const CALENDAR_UNITS = new Map<string, bigint>([
+  ["month 360_day", 30n],
+  ["common_year noleap", 365n],
+  ["common_year 365_day", 365n],
+]);
+
+const SINCE = /^\s*([a-z_]+)\s+since\s+(.+?)\s*$/i;
+/** A date, with as many parts as are written, and a time zone. */
+const DATE_TEXT =
+  /^([+-]?\d{1,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:(?:\s+|T)(\d{1,2})(?::?(\d{1,2})(?::?(\d{1,2})(?:\.(\d{0,9})\d*)?)?)?)?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?$/i;
 
 /** Largest number of days that is formatted as a date; further ones are not meant as dates. */
 const MAX_DAYS = 1e9;
@@ -167,7 +175,8 @@ export function cfTimeScale(attrs: JsonObject): CfTimeScale | undefined {
   if (counted === undefined || match === null) return undefined;
   const [, unitText = "", since = ""] = match;
   const unitName = unitText.toLowerCase();
-  const unit = Object.hasOwn(UNITS, unitName) ? UNITS[unitName] : undefined;
+  const days = CALENDAR_UNITS.get(`${unitName.replace(/s$/, "")} ${name}`);
+  const unit = Object.hasOwn(UNITS, unitName) ? UNITS[unitName] : days && days * NANOSECONDS_PER_DAY;
   const reference = parseReference(since, counted);
   if (unit === undefined || reference === undefined) return undefined;
   return { unit, reference, calendar: counted, since };
@@ -194,38 +203,103 @@ const NOT_A_TIME = -(2n ** 63n);
 /** Formats a `datetime64` of numpy as ISO text: `NaT` if it is none, and the number with its unit if CF has no such unit. */
 export function datetimeText(stored: bigint, timeUnit: string): string {
   if (stored === NOT_A_TIME) return "NaT";
-  const [, count = "", unit = ""] = /^(\d*)(\w+)$/.exec(timeUnit) ?? [];
-  const units = stored * BigInt(count || 1);
-  if (unit === "Y") return String(1970n + units);
+  const { count, unit } = datetimeUnit(timeUnit);
+  if (unit === "Y") return String(1970n + stored * count);
   if (unit === "M") {
-    const month = ((units % 12n) + 12n) % 12n;
-    return `${1970n + (units - month) / 12n}-${pad(Number(month) + 1, 2)}`;
+    const [year, month] = dateOfMonth(stored * count);
+    return `${year}-${pad(month, 2)}`;
   }
-  const name = unit === "W" ? "weeks" : unit === "m" ? "minutes" : unit;
-  const format = cfTimeFormatter({ units: `${name} since 1970-01-01`, calendar: "proleptic_gregorian" });
-  return format?.(units) ?? `${stored} ${timeUnit}`.trim();
+  const scale = datetimeScale(timeUnit);
+  return (
+    (scale && isoText(cfTimeOf(scale.countOf(stored), scale), scale.calendar)) ??
+    `${stored} ${timeUnit}`.trim()
+  );
+}
+
+/** A number line of `datetime64`. */
+interface DatetimeScale extends CfTimeScale {
+  /** Its units as CF writes them. */
+  readonly units: string;
+  /** Returns the number of these units that a stored number means, of months and years to their first day. */
+  readonly countOf: (stored: bigint) => bigint;
+}
+
+/** Returns the number line of numpy's `datetime64`; undefined if CF has no such unit. */
+export function datetimeScale(timeUnit: string): DatetimeScale | undefined {
+  const { count, unit } = datetimeUnit(timeUnit);
+  const isLong = unit === "Y" || unit === "M";
+  const name = isLong ? "days" : unit === "W" ? "weeks" : unit === "m" ? "minutes" : unit;
+  const units = `${name} since 1970-01-01`;
+  const scale = cfTimeScale({ units, calendar: "proleptic_gregorian" });
+  const months = unit === "Y" ? 12n * count : count;
+  const countOf = (stored: bigint) =>
+    isLong ? BigInt(daysOfProlepticGregorian(dateOfMonth(stored * months))) : stored * count;
+  return scale && { ...scale, units, countOf };
+}
+
+/** Reads `25us`. */
+function datetimeUnit(timeUnit: string): { readonly count: bigint; readonly unit: string } {
+  const [, count = "", unit = ""] = /^(\d*)(\w+)$/.exec(timeUnit) ?? [];
+  return { count: BigInt(count || 1), unit };
+}
+
+/** Returns the first day of a month that is counted since 1970-01. */
+function dateOfMonth(months: bigint): CalendarDate {
+  const month = Number(((months % 12n) + 12n) % 12n);
+  return [1970 + Number((months - BigInt(month)) / 12n), month + 1, 1];
 }
 
 /** Returns nanoseconds since the calendar's day 0; undefined if the text is no date of the calendar. */
 function parseReference(text: string, calendar: Calendar): bigint | undefined {
-  const match = REFERENCE.exec(text);
+  const read = readDate(text, calendar);
+  return read && read.count >= 3 ? read.begin : undefined;
+}
+
+/** A span of time. Nanoseconds since day 0 of a calendar. */
+export interface TimePeriod {
+  readonly begin: bigint;
+  /** First nanosecond after it. */
+  readonly end: bigint;
+}
+
+/** Nanoseconds of the last part of a date that is written: of a day, hour, minute, second. */
+const PART_LENGTHS = [NANOSECONDS_PER_DAY, 3_600_000_000_000n, 60_000_000_000n, 1_000_000_000n];
+
+/**
+ * Returns what a text of ISO 8601 names: `2020`, `2020-01`, `2020-01-01T06:00Z` are a year, a month and a minute, digits of a second are
+ * milli-, micro- or nanoseconds. Texts without a time zone are in UTC, as CF's times are. Undefined if the text is no date of the calendar.
+ */
+export function timePeriod(text: string, calendar: Calendar): TimePeriod | undefined {
+  const extended = text.trim().replace(/^(\d{4})(\d\d)(\d\d)(?=T|$)/i, "$1-$2-$3");
+  const read = /^[+-]?\d{4}/.test(extended) ? readDate(extended, calendar) : undefined;
+  if (read === undefined) return undefined;
+  const { date, count, digits, begin } = read;
+  const [year, month] = date;
+  if (count <= 2) {
+    const next: CalendarDate = count === 1 || month === 12 ? [year + 1, 1, 1] : [year, month + 1, 1];
+    const days = calendar.daysOf(next) - calendar.daysOf(date);
+    return { begin, end: begin + BigInt(days) * NANOSECONDS_PER_DAY };
+  }
+  const fraction = digits === 0 ? undefined : 1000n ** BigInt(3 - Math.ceil(digits / 3));
+  return { begin, end: begin + (fraction ?? PART_LENGTHS[count - 3]!) };
+}
+
+function readDate(text: string, calendar: Calendar) {
+  const match = DATE_TEXT.exec(text);
   if (match === null) return undefined;
-  const [year, month, day, hour, minute, second] = match.slice(1, 7).map((part) => Number(part ?? 0)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const date: CalendarDate = [year, month, day];
-  if (month < 1 || month > 12 || hour > 24 || minute > 59 || second > 60) return undefined;
+  const parts = match.slice(1, 7);
+  const numberOf = (part: number) => Number(parts[part] ?? (part === 1 || part === 2 ? 1 : 0));
+  const date: CalendarDate = [numberOf(0), numberOf(1), numberOf(2)];
+  const [hour, minute, second] = [numberOf(3), numberOf(4), numberOf(5)];
+  if (date[1] < 1 || date[1] > 12 || hour > 24 || minute > 59 || second > 60) return undefined;
   const days = calendar.daysOf(date);
   // A day that the calendar does not have is converted to another.
   if (calendar.dateOf(days).some((part, index) => part !== date[index])) return undefined;
-  const fraction = BigInt((match[7] ?? "").padEnd(9, "0"));
+  const fraction = match[7] ?? "";
   const seconds = hour * 3600 + minute * 60 + second - zoneSeconds(match[8]);
-  return BigInt(days) * NANOSECONDS_PER_DAY + BigInt(seconds) * 1_000_000_000n + fraction;
+  const begin =
+    BigInt(days) * NANOSECONDS_PER_DAY + BigInt(seconds) * 1_000_000_000n + BigInt(fraction.padEnd(9, "0"));
+  return { date, count: parts.filter((part) => part !== undefined).length, digits: fraction.length, begin };
 }
 
 function zoneSeconds(zone: string | undefined): number {

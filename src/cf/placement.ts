@@ -132,7 +132,7 @@ function createGridFinder<V extends CfVariable>(variables: Iterable<V>) {
   for (const each of variables) {
     if (each.dims.length < 2) continue;
     if (isLatitude(each.attrs) || isNamed(each, LATITUDE_NAME)) latitudes.push(each);
-    else if (isLongitude(each.attrs) || isNamed(each, LONGITUDE_NAME)) longitudes.push(each);
+    else if (isLongitudes(each)) longitudes.push(each);
   }
   return (variable: CfVariable): Placement<V> | undefined => {
     const rank = (each: V) => rankOf(each, variable);
@@ -149,6 +149,11 @@ function createGridFinder<V extends CfVariable>(variables: Iterable<V>) {
     }
     return undefined;
   };
+}
+
+/** Tells whether a variable holds longitudes, by its attributes, or by its usual name if these do not say what it holds. */
+export function isLongitudes(variable: CfVariable): boolean {
+  return isLongitude(variable.attrs) || isNamed(variable, LONGITUDE_NAME);
 }
 
 /** Whether coordinates without attributes have the name and units of latitudes or longitudes. */
