@@ -1,5 +1,16 @@
 /** What plugins import: built-in ones from here, others from the package, which exports the same and more. */
 
+export {
+  type CoordinateAxis,
+  extentText,
+  indexOf,
+  indexRange,
+  type LabelMethod,
+  labelSelection,
+  labelText,
+} from "./cf/axis-labels.js";
+export type { CellBox, NearestCell } from "./cf/cell-search.js";
+export { cfTimeFormatter } from "./cf/cf-time.js";
 export { type Packing, packingOf } from "./cf/packing.js";
 export type { ChunkService } from "./chunk/chunk-service.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
@@ -53,8 +64,8 @@ export type {
 export type { ZarritaStoreOptions } from "./stores/zarrita-store.js";
 export type {
   AxisSelection,
-  CoordinateAxis,
   Coordinates,
+  CoordinateValues,
   NumericArray,
   ReadCost,
   ReadValuesOptions,

@@ -1,3 +1,6 @@
+import type { CoordinateAxis } from "../cf/axis-labels.js";
+import type { CellBox, DegreeBounds, NearestCell } from "../cf/cell-search.js";
+import type { GridReference } from "../cf/grid-mapping.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { DataType } from "../model/data-type.js";
 
@@ -73,29 +76,50 @@ export interface ReadCost {
   readonly chunkBytes: number;
 }
 
-/** One axis of an array, as coordinates describe it. */
-export interface CoordinateAxis {
-  readonly dim: string;
-  readonly length: number;
-  readonly role: "T" | "Z" | "Y" | "X" | undefined;
-  /** Path of the coordinate variable; undefined if the axis has indexes only. */
-  readonly variable: string | undefined;
-  /** Unpacked numbers, integers of 64 bits exactly; times as numbers of their unit; texts as texts. */
-  readonly values: Float64Array | BigInt64Array | readonly string[] | undefined;
-  /** First value and step if the axis is regular. */
-  readonly regular: { readonly first: number; readonly step: number } | undefined;
-  readonly units: string | undefined;
-  readonly calendar: string | undefined;
-}
-
 /** Coordinates of an array. */
 export interface Coordinates {
   /** One per axis of the array. */
   readonly axes: readonly CoordinateAxis[];
-  /** Path of a variable of two dimensions, both of the array; undefined if latitudes are not two-dimensional. */
-  readonly latitude2d?: string | undefined;
-  /** As `latitude2d`. */
-  readonly longitude2d?: string | undefined;
+  /** How the axes Y and X lie on the Earth; undefined if that is not known. */
+  readonly crs: GridReference | undefined;
+  /** Latitudes and longitudes of all cells; undefined if the array has no two-dimensional ones. */
+  readonly grid: CellGrid | undefined;
+}
+
+/** Latitudes and longitudes of the cells of a grid. */
+export interface CellGrid {
+  /** Paths of the variables. */
+  readonly latitude: string;
+  readonly longitude: string;
+  /** Axes of the array along which rows and columns are counted. */
+  readonly y: number;
+  readonly x: number;
+}
+
+/** Reads coordinates, each once for a snapshot. Look-ups of labels are in `cf/axis-labels.ts`. */
+export interface CoordinateValues {
+  /** Describes the axes of an array, and how it lies on the Earth. @throws what reading coordinates throws */
+  coordinates(snapshot: DatasetSnapshot, array: ServedArray): Promise<Coordinates>;
+  /**
+   * Returns the smallest box of rows and columns that holds all cells of a region, by their latitudes and longitudes; empty if there are
+   * none. Longitudes go eastward from the first bound.
+   * @throws ZpublishError `invalid-query` if the array has none, or if they move from one step to the next
+   */
+  cellBox(
+    snapshot: DatasetSnapshot,
+    array: ServedArray,
+    latitudes: DegreeBounds,
+    longitudes: DegreeBounds,
+  ): Promise<CellBox>;
+  /**
+   * Finds the nearest cell to each place by great-circle distance.
+   * @throws ZpublishError `invalid-query`, as `cellBox`, or if a place is none
+   */
+  nearestCells(
+    snapshot: DatasetSnapshot,
+    array: ServedArray,
+    places: Iterable<readonly [latitude: number, longitude: number]>,
+  ): Promise<readonly NearestCell[]>;
 }
 
 /** How a function of a module is run. */
@@ -110,7 +134,7 @@ export interface RunModuleOptions {
  * Reads decoded values of any array. Chunks are read, decoded, cropped and gathered in the pool. Selections have one entry per axis of
  * the array. All are refused as `invalid-query` if an index is outside of its axis.
  */
-export interface Values {
+export interface Values extends CoordinateValues {
   /** Returns the type of an array's values: as stored, or decoded. */
   dataType(array: ServedArray, decode: boolean): DataType;
   /** Returns the cost of a selection from the plan alone. */

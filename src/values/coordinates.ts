@@ -1,0 +1,240 @@
+import type { CoordinateAxis } from "../cf/axis-labels.js";
+import { type RegularAxis, regularAxis } from "../cf/axis-order.js";
+import { axisRole } from "../cf/axis-roles.js";
+import {
+  type CellBox,
+  type CellPlaces,
+  type CellSearch,
+  cellBox,
+  cellSearchSteps,
+  type DegreeBounds,
+  type NearestCell,
+} from "../cf/cell-search.js";
+import { cfTimeScale, datetimeScale } from "../cf/cf-time.js";
+import { cfDecodingOf } from "../cf/decoded-type.js";
+import { type CfVariables, createPlacer, dimensionCoordinate, isLongitudes } from "../cf/placement.js";
+import { createBoundedMap } from "../collections/bounded-map.js";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { ZpublishError } from "../errors.js";
+import { createSlice, runCooperatively } from "../event-loop/cooperative-task.js";
+import { memoPromise } from "../event-loop/joined.js";
+import type { JsonObject } from "../json/json-value.js";
+import type { Variable } from "../model/data-tree.js";
+import { NOT_A_TIME } from "../model/fill-value.js";
+import type { AxisSelection, Coordinates, CoordinateValues, ValueBlock } from "./values.js";
+
+/** Reads stored values. */
+type ReadStored = (
+  snapshot: DatasetSnapshot,
+  array: ServedArray,
+  selection: readonly AxisSelection[],
+) => Promise<ValueBlock>;
+
+/** Memory of latitudes and longitudes of cells that are kept for further look-ups. */
+const MAX_CELL_BYTES = 512 * 2 ** 20;
+/** Bytes of one cell: its latitude and longitude, a point and a place in a block. */
+const CELL_BYTES = 44;
+
+/** Creates what reads coordinates, each once for a snapshot. */
+export function createCoordinates(read: ReadStored): CoordinateValues {
+  const snapshots = new WeakMap<DatasetSnapshot, SnapshotMemo>();
+  const cells = createBoundedMap<{ places: CellPlaces; search: CellSearch }>({
+    maxBytes: MAX_CELL_BYTES,
+    byteLengthOf: ({ places }) => places.rows * places.columns * CELL_BYTES,
+  });
+
+  function memoOf(snapshot: DatasetSnapshot): SnapshotMemo {
+    const found = snapshots.get(snapshot) ?? createMemo(snapshot);
+    snapshots.set(snapshot, found);
+    return found;
+  }
+
+  async function readAxis(snapshot: DatasetSnapshot, path: string) {
+    const array = snapshot.arrays.get(path)!;
+    return decodeCoordinate(
+      await read(snapshot, array, [whole(array.variable.shape[0]!)]),
+      array.variable.attrs,
+    );
+  }
+
+  async function describe(snapshot: DatasetSnapshot, variable: Variable): Promise<Coordinates> {
+    const { place, variables, kept } = memoOf(snapshot);
+    const placement = place(variable);
+    const axes = variable.dims.map(async (dim, index): Promise<CoordinateAxis> => {
+      const coordinate = dimensionCoordinate(variables, variable, dim);
+      const common = { dim, length: variable.shape[index]!, role: axisRole(dim, coordinate?.attrs) };
+      if (coordinate === undefined) return { ...common, variable: undefined, ...NO_VALUES };
+      const isEast =
+        isLongitudes(coordinate) || (placement?.isDegrees === true && placement.plane.x === index);
+      // One object for all arrays: look-ups keep what they know of it.
+      return kept(`axis ${isEast} ${coordinate.path}`, async () => {
+        const found = await readAxis(snapshot, coordinate.path);
+        const isLongitude = isEast && found.values instanceof Float64Array;
+        return { ...common, variable: coordinate.path, ...found, isLongitude };
+      });
+    });
+    const { grid, plane, projection, isDegrees, isImage } = placement ?? {};
+    const [y, x] = [plane?.y ?? 0, plane?.x ?? 0];
+    const found = await Promise.all(axes);
+    return {
+      axes: found,
+      crs: projection ?? (isDegrees || found[x]?.isLongitude ? "degrees" : isImage ? "pixels" : undefined),
+      grid: grid && { latitude: grid.latitude.path, longitude: grid.longitude.path, y, x },
+    };
+  }
+
+  const coordinates: CoordinateValues["coordinates"] = async (snapshot, { variable }) =>
+    memoOf(snapshot).kept(`array ${variable.path}`, () => describe(snapshot, variable));
+
+  async function cellsOf(snapshot: DatasetSnapshot, array: ServedArray) {
+    const { grid } = await coordinates(snapshot, array);
+    if (grid === undefined)
+      throw new ZpublishError(
+        "invalid-query",
+        `'${array.variable.path}' has no latitudes and longitudes of cells`,
+      );
+    const key = JSON.stringify([snapshot.identity, snapshot.revision, grid.latitude, grid.longitude]);
+    const found = cells.get(key);
+    if (found !== undefined) return found;
+    const [latitudes, longitudes] = await Promise.all(
+      [grid.latitude, grid.longitude].map((path) => readCells(snapshot, snapshot.arrays.get(path)!)),
+    );
+    const [rows, columns] = snapshot.arrays.get(grid.latitude)!.variable.shape.slice(-2) as [number, number];
+    const places = { rows, columns, latitudes: latitudes!, longitudes: longitudes! };
+    const made = { places, search: await runCooperatively(cellSearchSteps(places)) };
+    cells.set(key, made);
+    return made;
+  }
+
+  /** Reads the first step of latitudes or longitudes. @throws ZpublishError `invalid-query` if the last step differs: cells move */
+  async function readCells(snapshot: DatasetSnapshot, array: ServedArray): Promise<Float64Array> {
+    const { shape, attrs, path, dims } = array.variable;
+    const readStep = (share: 0 | 1) =>
+      read(
+        snapshot,
+        array,
+        shape.map((length, axis) =>
+          axis < shape.length - 2 ? { begin: share * (length - 1), count: 1, step: 1 } : whole(length),
+        ),
+      );
+    const first = await readStep(0);
+    const isFixed = shape.slice(0, -2).every((length) => length === 1);
+    if (!isFixed && Buffer.compare(first.bytes, (await readStep(1)).bytes) !== 0) {
+      const expected = "expected cells that stay where they are, received some that move";
+      throw new ZpublishError("invalid-query", `'${path}': ${expected} along '${dims[0]}'; select by index`, {
+        details: { parameter: dims[0]!, type: "label", input: path },
+      });
+    }
+    const { values } = decodeCoordinate(first, attrs);
+    return values instanceof Float64Array
+      ? values
+      : new Float64Array(first.values?.length ?? 0).fill(Number.NaN);
+  }
+
+  return {
+    coordinates,
+    async cellBox(snapshot, array, latitudes: DegreeBounds, longitudes: DegreeBounds): Promise<CellBox> {
+      return cellBox((await cellsOf(snapshot, array)).places, latitudes, longitudes);
+    },
+    async nearestCells(snapshot, array, places): Promise<readonly NearestCell[]> {
+      const { search } = await cellsOf(snapshot, array);
+      const slice = createSlice();
+      const found: NearestCell[] = [];
+      for (const [latitude, longitude] of places) {
+        found.push(search(latitude, longitude));
+        if (slice.isOver()) await slice.next();
+      }
+      return found;
+    },
+  };
+}
+
+type Kept = <T>(key: string, make: () => Promise<T>) => Promise<T>;
+
+/** What is known of a snapshot. */
+interface SnapshotMemo {
+  readonly place: ReturnType<typeof createPlacer<Variable>>;
+  readonly variables: CfVariables<Variable>;
+  readonly kept: Kept;
+}
+
+function createMemo({ arrays, tree }: DatasetSnapshot): SnapshotMemo {
+  const variables: CfVariables<Variable> = {
+    get: (path) => arrays.get(path)?.variable,
+    values: () => Array.from(arrays.values(), ({ variable }) => variable).values(),
+  };
+  const memos = new Map<string, ReturnType<typeof memoPromise<unknown>>>();
+  const kept: Kept = async (key, make) => {
+    const memo = memos.get(key) ?? memoPromise<unknown>();
+    memos.set(key, memo);
+    return (await memo(make)) as Awaited<ReturnType<typeof make>>;
+  };
+  return { place: createPlacer({ variables, attrs: tree.root.attrs }), variables, kept };
+}
+
+function whole(length: number): AxisSelection {
+  return { begin: 0, count: length, step: 1 };
+}
+
+/** What the values of a coordinate say of its axis. */
+type Decoded = Omit<CoordinateAxis, "dim" | "length" | "role" | "variable">;
+
+const NO_VALUES: Decoded = {
+  ...{ values: undefined, regular: undefined, units: undefined, calendar: undefined, floatBytes: undefined },
+  isLongitude: false,
+};
+
+/**
+ * Decodes a coordinate. It has no missing values (CF section 2.5.1) but those of its attributes: the array's fill value is one of its
+ * numbers, such as the longitude 0.
+ */
+function decodeCoordinate({ values, dataType }: ValueBlock, attrs: JsonObject): Decoded {
+  const units = typeof attrs.units === "string" ? attrs.units : undefined;
+  const common = { ...NO_VALUES, units };
+  if (values === undefined || Array.isArray(values))
+    return { ...common, values: values as readonly string[] | undefined };
+  const numbers = values as Numbers;
+  if (dataType.kind === "M") {
+    const scale = datetimeScale(dataType.timeUnit ?? "");
+    const counts = (numbers as BigInt64Array).map((stored) =>
+      scale === undefined || stored === NOT_A_TIME ? stored : scale.countOf(stored),
+    );
+    const time = scale && { units: scale.units, calendar: "proleptic_gregorian" };
+    return { ...common, ...withStep(plainNumbers(counts)), ...time };
+  }
+  const { unpack, time, itemSize, dtype } = cfDecodingOf(dataType, attrs, null);
+  const decoded =
+    unpack === undefined
+      ? plainNumbers(numbers)
+      : Float64Array.from(numbers as Iterable<number>, (stored) => Number(unpack(stored)));
+  const { calendar = "standard" } = attrs;
+  const isTime = time === "date" && cfTimeScale({ units: units ?? null, calendar }) !== undefined;
+  return {
+    ...common,
+    ...withStep(decoded),
+    calendar: isTime ? String(calendar).toLowerCase() : undefined,
+    floatBytes: time === undefined && dtype.startsWith("float") ? itemSize : undefined,
+  };
+}
+
+type Numbers = Exclude<ValueBlock["values"], readonly string[] | undefined>;
+
+/** Returns floats, unless some integers are beyond 2⁵³. */
+function plainNumbers(numbers: Numbers): Float64Array | BigInt64Array {
+  if (numbers instanceof Float64Array) return numbers;
+  const isSafe = (value: number | bigint) => Number.isSafeInteger(Number(value));
+  const isWide =
+    (numbers instanceof BigInt64Array || numbers instanceof BigUint64Array) && !numbers.every(isSafe);
+  return isWide ? BigInt64Array.from(numbers) : Float64Array.from(numbers as ArrayLike<number>, Number);
+}
+
+function withStep(values: Float64Array | BigInt64Array): Pick<Decoded, "values" | "regular"> {
+  if (values instanceof Float64Array) return { values, regular: regularAxis(values) };
+  const step = values.length < 2 ? 0n : values[1]! - values[0]!;
+  const isRegular =
+    step !== 0n && values.every((value, index) => value === values[0]! + BigInt(index) * step);
+  const regular: RegularAxis | undefined = isRegular
+    ? { first: Number(values[0]), step: Number(step) }
+    : undefined;
+  return { values, regular };
+}
