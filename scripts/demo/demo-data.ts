@@ -2,9 +2,6 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { createAir } from "./air.js";
-import { createClimate } from "./climate.js";
-import { writeV2Store, writeV3Store } from "./write-store.js";
 
 /** To be raised with every change of what is made: data of another version is made anew. */
 const VERSION = "3";
@@ -30,12 +27,23 @@ export function defaultDemoDirectory(): string {
 /**
  * Makes the demonstration's datasets, or finds them made already. They appear complete or not at all: a run that was
  * interrupted leaves nothing that the next one would believe.
+ * @param onMake Called if they have to be made, which takes seconds.
  */
-export async function makeDemoData(directory = defaultDemoDirectory()): Promise<DemoData> {
+export async function makeDemoData(
+  directory = defaultDemoDirectory(),
+  onMake: () => void = () => {},
+): Promise<DemoData> {
   const versionFile = join(directory, "version.txt");
   const data = { air: join(directory, "air.zarr"), climate: join(directory, "climate.zarr") };
   if ((await readFile(versionFile, "utf8").catch(() => "")).trim() === VERSION) return data;
 
+  onMake();
+  // Only here, since a start that finds the data should not wait for them.
+  const [{ createAir }, { createClimate }, { writeV2Store, writeV3Store }] = await Promise.all([
+    import("./air.js"),
+    import("./climate.js"),
+    import("./write-store.js"),
+  ]);
   const unfinished = `${directory}.${process.pid}.unfinished`;
   try {
     await mkdir(unfinished, { recursive: true });

@@ -6,8 +6,9 @@ import { defaultDemoDirectory, makeDemoData } from "./demo-data.js";
 /** What `npm start` runs: makes the data, then serves it as `zpublish serve` would, with the same options. */
 async function runDemo(argv: readonly string[]): Promise<void> {
   const directory = defaultDemoDirectory();
-  process.stderr.write(`demonstration data: ${directory}\n`);
-  const { air, climate } = await makeDemoData(directory);
+  const { air, climate } = await makeDemoData(directory, () => {
+    process.stderr.write(`Making two invented datasets in ${directory} …\n`);
+  });
   const datasets = [`air=${air}`, `climate=${climate}`];
   const input = { argv: [...datasets, ...argv], env: process.env, cwd: process.cwd() };
   const { url } = await runServe(() => resolveConfig(input));

@@ -9,17 +9,21 @@ import { OPTION_DOCUMENT, withOptionTable } from "../../scripts/option-table.js"
 import { runScript } from "../support/servers/run-program.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
-const demo = await makeDemoData(join(await makeDirectory(t), "demo"));
+let made = 0;
+const countMade = () => void made++;
+const demo = await makeDemoData(join(await makeDirectory(t), "demo"), countMade);
 
 t.test("demonstration data is made once, and again when it is not what this version makes", async (t) => {
   const { air } = demo;
   const directory = dirname(air);
-  const made = (await stat(join(air, ".zmetadata"))).mtimeMs;
-  await makeDemoData(directory);
-  t.equal((await stat(join(air, ".zmetadata"))).mtimeMs, made, "reused");
+  const madeAt = (await stat(join(air, ".zmetadata"))).mtimeMs;
+  t.equal(made, 1, "it is told");
+  await makeDemoData(directory, countMade);
+  t.same([(await stat(join(air, ".zmetadata"))).mtimeMs, made], [madeAt, 1], "reused");
   await writeFile(join(directory, "version.txt"), "another\n");
-  await makeDemoData(directory);
-  t.not((await stat(join(air, ".zmetadata"))).mtimeMs, made, "made anew");
+  await makeDemoData(directory, countMade);
+  t.not((await stat(join(air, ".zmetadata"))).mtimeMs, madeAt, "made anew");
+  t.equal(made, 2);
   t.strictSame((await readdir(join(directory, ".."))).sort(), ["demo"], "nothing unfinished is left");
 });
 
