@@ -174,6 +174,8 @@ export interface ValueRangeRequest {
   readonly percentiles: readonly [low: number, high: number];
   /** Only what is visible now; undefined for the whole variable. */
   readonly viewport?: Viewport | undefined;
+  /** Whether a person agreed to read chunks that are not read unasked, of which no range is found otherwise. */
+  readonly isConfirmed?: boolean | undefined;
 }
 
 /** Range and histogram of a sample. */

@@ -127,7 +127,7 @@ function docsRoutes(context: PluginContext): Route[] {
       path: "/docs/{asset}",
       priority: "page",
       operation: {
-        summary: "File of the page `/docs`",
+        summary: "File of the page /docs",
         contentType: "application/octet-stream",
         parameters: { asset: "Name of the file" },
       },

@@ -135,7 +135,7 @@ const GROUP_DOCUMENTS: readonly GroupDocument[] = [
   },
   {
     name: "dict",
-    summary: "Metadata of a group, as xarray's `Dataset.to_dict(data=False)` writes it",
+    summary: "Metadata of a group, as Dataset.to_dict(data=False) of xarray writes it",
     schema: OBJECT,
     content: groupDict,
   },

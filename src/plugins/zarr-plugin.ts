@@ -19,7 +19,7 @@ const zarrPlugin = createStorePlugin({
     },
     {
       name: ".zattrs",
-      summary: "Attributes of a group or an array, with `_ARRAY_DIMENSIONS`",
+      summary: "Attributes of a group or an array, with _ARRAY_DIMENSIONS",
       ofArray: ({ zattrs }) => zattrs,
       ofGroup: (_snapshot, _group, attrs) => completed(attrs),
     },

@@ -8,7 +8,7 @@ import { cellAxis, createAxis, indexAt } from "../../src/explore/axis.js";
 import { shortBox } from "../../src/explore/page/map/camera.js";
 import { chosenVariable } from "../../src/explore/page/resolve-view.js";
 import { pictureVariable, seriesVariable, visibleCells } from "../../src/explore/page/save/shown-cells.js";
-import { emptinessOf, pictureText, statusOf } from "../../src/explore/page/status-text.js";
+import { emptinessOf, pictureText, statusOf, tooMuchText } from "../../src/explore/page/status-text.js";
 import { formatViewHash, parseViewHash } from "../../src/explore/page/view-hash.js";
 import {
   type AxisValues,
@@ -233,10 +233,13 @@ t.test("the page says what of a picture is shown, and reads all when a person ag
 t.test("a huge chunk is read when a person agrees", async (t) => {
   const { worker, model } = await open();
   worker.answer(last(worker.of("show")).id, { kind: "too-much", chunks: 1, bytes: 1.6e9 });
-  const [message] = statusOf(model).messages;
-  t.match(message?.text, "This picture needs 1 chunk, 1.6 GB, and this dataset has no overviews.");
-  message?.actions[0]?.run(model);
+  const text = "This picture needs 1 chunk, 1.6 GB, and this dataset has no overviews.";
+  t.equal(tooMuchText(model), text);
+  t.match(statusOf(model), { messages: [], progress: "", isBusy: false });
+  model.readAll();
   t.equal(last(worker.of("show")).isConfirmed, true);
+  t.equal(last(worker.of("range")).isConfirmed, true, "for its colours, too");
+  t.equal(tooMuchText(model), undefined);
 });
 
 t.test(

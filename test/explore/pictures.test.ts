@@ -371,6 +371,9 @@ t.test("a huge chunk is asked about first", async (t) => {
   const { client, store } = await open(t, { huge });
   const request = cells("huge", 9, 9, 20_000, 20_000);
   t.match(await client.ask(request, "too-much"), { chunks: 1, bytes: 800_000_000 });
+  const { selection, axes } = request;
+  const range = { kind: "range", selection, axes, percentiles: [2, 98] } as const;
+  t.match(await client.ask(range, "range"), { range: undefined, count: 0 });
   t.equal(store.requests.length, 0);
 });
 

@@ -170,6 +170,8 @@ export class ExploreModel {
 
   /** Reads all of the picture, however much it is: the whole one, if its centre was shown instead. */
   readAll(): void {
+    // The colours of a chunk that is not read unasked wait for it, too.
+    if (this.picture.tooMuch.peek() !== undefined) this.colours.retry(true);
     this.picture.confirm();
     if (this.wholeCost.peek() !== undefined) this.camera.show(undefined);
   }

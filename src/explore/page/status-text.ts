@@ -1,6 +1,12 @@
 import { withUnits } from "../../cf/unit-text.js";
 import { indexAt } from "../axis.js";
-import { type DatasetDescription, otherAxes, type PicturePart, type ReadingCost } from "../protocol.js";
+import {
+  type DatasetDescription,
+  otherAxes,
+  type PicturePart,
+  type ReadingCost,
+  type VariableDescription,
+} from "../protocol.js";
 import {
   axisUnitOf,
   count,
@@ -164,19 +170,23 @@ export function bytesText(bytes: number): string {
   return `${power > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[power]}`;
 }
 
+function costText({ chunks, bytes }: ReadingCost, variable: VariableDescription | undefined): string {
+  const because = (variable?.levels.length ?? 0) > 0 ? "" : ", and this dataset has no overviews";
+  return `${count(chunks)} ${chunks === 1 ? "chunk" : "chunks"}, ${bytesText(bytes)}${because}`;
+}
+
+/** Says what a picture would cost that is too much to read unasked; undefined if it is not. */
+export function tooMuchText({ picture, variable }: ExploreModel): string | undefined {
+  const tooMuch = picture.tooMuch.value;
+  return tooMuch && `This picture needs ${costText(tooMuch, variable.value)}.`;
+}
+
 /** Says what of a picture is shown, and what the whole would cost, if that is too much to read unasked. */
 function partMessage({ picture, wholeCost, variable }: ExploreModel): StatusMessage | undefined {
   const actions = [{ label: "Read all", run: (model: ExploreModel) => model.readAll() }];
-  const costOf = ({ chunks, bytes }: ReadingCost) =>
-    `${count(chunks)} ${chunks === 1 ? "chunk" : "chunks"}, ${bytesText(bytes)}`;
-  const hasLevels = (variable.value?.levels.length ?? 0) > 0;
-  const because = hasLevels ? "" : ", and this dataset has no overviews";
-  const tooMuch = picture.tooMuch.value;
-  if (tooMuch !== undefined)
-    return { kind: "note", text: `This picture needs ${costOf(tooMuch)}${because}.`, actions };
   const whole = wholeCost.value;
   if (whole !== undefined) {
-    const text = `Only the centre is shown: the whole picture needs ${costOf(whole)}${because}.`;
+    const text = `Only the centre is shown: the whole picture needs ${costText(whole, variable.value)}.`;
     return { kind: "note", text, actions };
   }
   const part = picture.part.value;
@@ -209,7 +219,7 @@ function missingSentence(model: ExploreModel): string | undefined {
 function progressOf({ picture, failure }: ExploreModel): ReadingText {
   const hasFailed = picture.failure.value !== undefined;
   if (picture.progress.value === undefined) {
-    const isBusy = !hasFailed && failure.value === undefined;
+    const isBusy = !hasFailed && failure.value === undefined && picture.tooMuch.value === undefined;
     return { progress: isBusy ? "Finding the colour range…" : "", isBusy };
   }
   const { done, total, ms } = picture.progress.value;

@@ -9,7 +9,7 @@ import {
   type ValueRangeRequest,
   type VariableDescription,
 } from "../protocol.js";
-import { costOf, type Resolution, resolutionsOf } from "./array-reader.js";
+import { costOf, MAX_UNASKED_CHUNK_BYTES, type Resolution, resolutionsOf } from "./array-reader.js";
 import { PRIORITY } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
@@ -52,19 +52,22 @@ interface Sampled {
 /** Reads some chunks: of several steps, spread over the plane. */
 function sampledOfVariable(
   session: DatasetSession,
-  { selection, axes }: ValueRangeRequest,
+  { selection, axes, isConfirmed }: ValueRangeRequest,
   signal: AbortSignal,
 ): Sampled {
   const variable = session.variable(selection.variable);
   const resolution = resolutionsOf(variable).at(-1)!;
   const { chunkShape, shape } = resolution;
   const chunkBytes = costOf(1, chunkShape, variable.dataType.itemSize).bytes;
-  const most = Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes)));
+  const isRead = isConfirmed === true || chunkBytes <= MAX_UNASKED_CHUNK_BYTES;
+  const most = isRead ? Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes))) : 0;
   const chosen = spread(sampledChunks(variable, resolution, selection.at, axes), most);
   const { packing, strides } = session.documentOf(resolution);
   return {
     packing,
-    readings: chosen.map((coords) => session.readChunk(resolution, coords, PRIORITY.range, signal)),
+    readings: chosen.map((coords) =>
+      session.queue.read(session.job(resolution, coords), PRIORITY.range, signal),
+    ),
     cells: chosen.map((coords) => {
       // What lies behind the array's end is padding.
       const lengths = chunkShape.map((length, axis) =>

@@ -155,26 +155,28 @@ export class ColourModel {
     }
   }
 
-  retry(): void {
+  /** Asks again. @param isConfirmed Whether a person agreed to read much. */
+  retry(isConfirmed = false): void {
     this.#asked.clear();
-    this.#find(this.#inputs.resolved.peek());
+    this.#find(this.#inputs.resolved.peek(), isConfirmed);
   }
 
-  #find(shown: ResolvedView | undefined): void {
+  #find(shown: ResolvedView | undefined, isConfirmed = false): void {
     const key = this.#keyOf(shown);
     if (shown === undefined || key === undefined || this.#asked.has(key)) return;
     this.#asked.add(key);
-    this.#ask(shown)
+    this.#ask(shown, undefined, isConfirmed)
       .then((answer) => {
         this.#found.value = new Map(this.#found.peek()).set(key, answer);
       })
       .catch(this.#inputs.fail);
   }
 
-  #ask({ variable, at, axes }: ResolvedView, viewport?: Viewport): Promise<RangeAnswer> {
+  #ask({ variable, at, axes }: ResolvedView, viewport?: Viewport, isConfirmed = false): Promise<RangeAnswer> {
     const selection = { variable: variable.path, at };
     const percentiles = this.#percentiles();
-    return this.#inputs.client.ask<"range">({ kind: "range", selection, axes, percentiles, viewport });
+    const request = { kind: "range", selection, axes, percentiles, viewport, isConfirmed } as const;
+    return this.#inputs.client.ask<"range">(request);
   }
 
   #keyOf(shown: ResolvedView | undefined): string | undefined {

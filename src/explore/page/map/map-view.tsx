@@ -4,7 +4,7 @@ import type { Box } from "../../protocol.js";
 import { IconButton } from "../controls.js";
 import { useComputed, useValue, watchLook } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
-import { pictureText } from "../status-text.js";
+import { pictureText, tooMuchText } from "../status-text.js";
 import { COASTS, type Coasts, loadCoast } from "./coastline.js";
 import { type GroundColours, NO_CONTENTS, outlineDots, paintFrame, parseColour } from "./frame-painter.js";
 import { listenToKeys, listenToPointers } from "./map-input.js";
@@ -25,6 +25,7 @@ export function MapView({ model }: { readonly model: ExploreModel }) {
   const data = useRef<HTMLCanvasElement>(null);
   const over = useRef<HTMLCanvasElement>(null);
   const isDimmed = useValue(model.picture.isDimmed);
+  const tooMuch = useComputed(() => tooMuchText(model), [model]);
   const alternative = useRested(model, () => pictureText(model));
   useEffect(() => {
     const [frame, canvas, overlay] = [container.current, data.current, over.current];
@@ -42,6 +43,14 @@ export function MapView({ model }: { readonly model: ExploreModel }) {
         <IconButton icon="minus" label="Zoom out" onClick={() => model.camera.zoom(2)} />
         <IconButton icon="fit" label="Show everything" onClick={() => model.camera.show(undefined)} />
       </div>
+      {tooMuch !== undefined && (
+        <p class="ask" role="status">
+          {tooMuch}{" "}
+          <button type="button" onClick={() => model.readAll()}>
+            Read all
+          </button>
+        </p>
+      )}
       <Readout model={model} />
     </div>
   );
