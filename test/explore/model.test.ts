@@ -494,17 +494,19 @@ const VALUES = [
   axisValues(LATITUDES),
   axisValues(LONGITUDES),
 ];
+const PICTURE = {
+  variable: AIR,
+  axes: { x: 2, y: 1 },
+  bands: undefined,
+  at: [1, 0, 0],
+  values: VALUES,
+  places: AIR.axes.map((axis, index) => createAxis(axis.length, VALUES[index], axis)),
+  problems: [],
+};
 const BOX = { left: 15, right: 45, bottom: 40, top: 60 };
 
 t.test("code reads the visible cells at the step that is shown", async (t) => {
-  const { axes, packing } = pictureVariable({
-    variable: AIR,
-    axes: { x: 2, y: 1 },
-    at: [1, 0, 0],
-    values: VALUES,
-    box: BOX,
-    inCells: false,
-  });
+  const { axes, packing } = pictureVariable(PICTURE, BOX, false);
   t.same(
     axes.map(({ part }) => part),
     [1, [[6, 15]], [[2, 5]]],
@@ -515,16 +517,11 @@ t.test("code reads the visible cells at the step that is shown", async (t) => {
 });
 
 t.test("code reads a whole curvilinear grid, and cells of its image", async (t) => {
-  const picture = {
-    variable: { ...AIR, curvilinear: { latitude: "a", longitude: "b" } },
-    axes: { x: 2, y: 1 },
-    at: [0, 0, 0],
-    values: VALUES,
-    box: { left: 1, right: 3, bottom: 5, top: 1 },
-  };
-  const partsOf = (inCells: boolean) => pictureVariable({ ...picture, inCells }).axes.map(({ part }) => part);
-  t.same(partsOf(false), [0, "all", "all"]);
-  t.same(partsOf(true), [0, [[1, 6]], [[1, 4]]]);
+  const picture = { ...PICTURE, places: AIR.axes.map(({ length }) => cellAxis(length)) };
+  const partsOf = (isCurved: boolean) =>
+    pictureVariable(picture, { left: 1, right: 3, bottom: 5, top: 1 }, isCurved).axes.map(({ part }) => part);
+  t.same(partsOf(true), [1, "all", "all"]);
+  t.same(partsOf(false), [1, [[1, 6]], [[1, 4]]]);
 });
 
 t.test("dates that numpy does not hold, durations and texts are selected by index", async (t) => {

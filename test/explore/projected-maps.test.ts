@@ -171,7 +171,7 @@ t.test("the plane of a projected grid is its own, and the pointer tells degrees"
       const { values } = dim === "y" ? y! : x!;
       return { values, places: createAxis(4, values) };
     })!;
-    return { resolved, plane: mapPlaneOf(resolved, resolved.axes!, view.asImage, () => ({})) };
+    return { resolved, plane: mapPlaneOf(resolved, resolved.axes!, () => ({})) };
   };
   const { plane, resolved } = planeOfView({});
   t.match(plane, { aspect: "equal", y: { isReversed: false, low: 5762.5, high: 5862.5 } });

@@ -16,8 +16,10 @@ import { positionOf } from "./axis-ticks.js";
 import { ColourModel } from "./colour/colour-model.js";
 import { Camera, shortPlace } from "./map/camera.js";
 import { NO_CONTENTS, type PictureContents } from "./map/frame-painter.js";
-import { PictureLoader, type PictureRequest } from "./map/picture-loader.js";
+import { PictureLoader } from "./map/picture-loader.js";
+import type { MapPlane } from "./map/plane-box.js";
 import { ProbeModel } from "./map/probe-model.js";
+import type { PageState, PictureRequest } from "./page-state.js";
 import { Playback } from "./playback.js";
 import { CoordinateLoader, chosenVariable, isOnSameGrid, mapPlaneOf, resolveView } from "./resolve-view.js";
 import { failureOf, type WorkerClient } from "./worker-client.js";
@@ -39,7 +41,7 @@ interface PageSource {
 }
 
 /** State and actions of the explorer. It knows neither the document nor the network: all reading is done by the worker. */
-export class ExploreModel {
+export class ExploreModel implements PageState {
   readonly source: PageSource;
   readonly client: WorkerClient;
   readonly view = signal<View>(EMPTY_VIEW);
@@ -53,7 +55,6 @@ export class ExploreModel {
   readonly contents = signal<PictureContents>(NO_CONTENTS);
   readonly hasCoast = signal(true);
 
-  readonly #playedAxis = signal<number | undefined>(undefined);
   readonly variable = computed(
     () => this.dataset.value && chosenVariable(this.dataset.value, this.view.value),
   );
@@ -64,14 +65,14 @@ export class ExploreModel {
     return variable && resolveView(this.view.value, variable, (axis) => this.coordinates.knownOf(axis));
   });
 
-  readonly #plane = computed(() => {
+  readonly plane = computed<MapPlane | undefined>(() => {
     const resolved = this.resolved.value;
     const { asImage } = this.view.value;
     if (resolved?.axes === undefined) return undefined;
     const isCurved = isOnGrid(resolved.variable, resolved.axes, asImage);
     const extent = isCurved ? this.coordinates.extentOf(resolved.variable) : undefined;
     if (isCurved && extent === undefined) return undefined;
-    return mapPlaneOf(resolved, resolved.axes, asImage, (path) => this.variableAt(path)?.attrs, extent);
+    return mapPlaneOf(resolved, resolved.axes, (path) => this.variableAt(path)?.attrs, extent);
   });
 
   readonly request = computed<PictureRequest | undefined>(() => {
@@ -97,7 +98,7 @@ export class ExploreModel {
     return free.find((axis) => variable.axes[axis]?.role === "T") ?? free[0];
   });
 
-  readonly isPlaying = computed(() => this.#playedAxis.value !== undefined);
+  readonly isPlaying = computed(() => this.playback.axis.value !== undefined);
 
   readonly #centre = signal<{ readonly box?: Box | undefined; readonly whole?: ReadingCost }>({});
   /** Cost of the whole picture while its centre is shown instead, since the view names no part; else undefined. */
@@ -116,24 +117,12 @@ export class ExploreModel {
   constructor(client: WorkerClient, source: PageSource) {
     this.client = client;
     this.source = source;
-    this.camera = new Camera(this.view, this.#plane, this.isPlaying);
-    const { view, resolved, request } = this;
-    const { viewport } = this.camera;
-    const fail = (error: unknown): void => {
-      this.failure.value = failureOf(error);
-    };
-    this.coordinates = new CoordinateLoader(client, this.variable, fail);
-    this.colours = new ColourModel({ client, view, resolved, viewport, fail });
-    this.picture = new PictureLoader(
-      client,
-      request,
-      (asked) => this.isPlaying.peek() || this.playback.isCached(asked),
-    );
-    const { frame } = this.picture;
-    const lengthOf = (axis: number): number => this.variable.peek()?.shape[axis] ?? 0;
-    const setStep = (axis: number, step: number): void => this.setStep(axis, step);
-    this.playback = new Playback({ client, axis: this.#playedAxis, request, frame, lengthOf, setStep });
-    this.probes = new ProbeModel({ client, view, request, frame });
+    this.camera = new Camera(this);
+    this.coordinates = new CoordinateLoader(this);
+    this.colours = new ColourModel(this);
+    this.picture = new PictureLoader(this);
+    this.playback = new Playback(this);
+    this.probes = new ProbeModel(this);
     effect(() => {
       // Playing on would hide what is wrong.
       if (this.picture.failure.value !== undefined) untracked(() => this.playback.stop());
@@ -152,8 +141,12 @@ export class ExploreModel {
         this.dataset.value = dataset;
       });
     } catch (error) {
-      this.failure.value = failureOf(error);
+      this.fail(error);
     }
+  }
+
+  fail(error: unknown): void {
+    this.failure.value = failureOf(error);
   }
 
   /** Asks again for everything that failed. */

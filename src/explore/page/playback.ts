@@ -1,17 +1,6 @@
-import { effect, type ReadonlySignal, type Signal, signal, untracked } from "@preact/signals-core";
-import { cellsKey, type PictureRequest, type ShownFrame } from "./map/picture-loader.js";
-import type { WorkerClient } from "./worker-client.js";
-
-interface PlaybackInputs {
-  readonly client: WorkerClient;
-  /** Axis that is played; undefined if none is. */
-  readonly axis: Signal<number | undefined>;
-  readonly request: ReadonlySignal<PictureRequest | undefined>;
-  readonly frame: Signal<ShownFrame | undefined>;
-  /** Steps of an axis; 0 if there is no such axis. */
-  readonly lengthOf: (axis: number) => number;
-  readonly setStep: (axis: number, step: number) => void;
-}
+import { effect, signal, untracked } from "@preact/signals-core";
+import { cellsKey } from "./map/picture-loader.js";
+import type { PageState, PictureRequest } from "./page-state.js";
 
 /** Steps per second that can be chosen. */
 export const PLAY_RATES: readonly number[] = [1, 2, 5, 10, 20, 30];
@@ -29,8 +18,9 @@ function nextStep(step: number, due: number, length: number, isCached: (step: nu
 
 /** Plays through the steps of an axis: reads ahead, drops steps rather than lag, and stops at once. */
 export class Playback {
-  readonly #inputs: PlaybackInputs;
-  readonly axis: Signal<number | undefined>;
+  readonly #model: PageState;
+  /** Axis that is played; undefined if none is. */
+  readonly axis = signal<number | undefined>(undefined);
   readonly rate = signal(10);
   /** Steps of {@link cachedAxis} that can be shown without reading. */
   readonly cached = signal<ReadonlySet<number>>(new Set());
@@ -40,11 +30,10 @@ export class Playback {
   #due = 0;
   #cachedKey = "";
 
-  constructor(inputs: PlaybackInputs) {
-    this.#inputs = inputs;
-    this.axis = inputs.axis;
+  constructor(model: PageState) {
+    this.#model = model;
     effect(() => {
-      const [request, frame, axis] = [inputs.request.value, inputs.frame.value, this.cachedAxis.value];
+      const [request, frame, axis] = [model.request.value, model.picture.frame.value, this.cachedAxis.value];
       if (request === undefined || axis === undefined) return;
       const key = this.#keyOf(request, axis);
       if (key !== this.#cachedKey) this.cached.value = new Set();
@@ -63,7 +52,7 @@ export class Playback {
 
   play(axis: number): void {
     this.stop();
-    if (this.#inputs.lengthOf(axis) < 2) return;
+    if (this.#lengthOf(axis) < 2) return;
     this.axis.value = axis;
     this.follow(axis);
     this.#restart();
@@ -99,31 +88,31 @@ export class Playback {
 
   #tick(): void {
     const axis = this.axis.peek();
-    const request = this.#inputs.request.peek();
+    const request = this.#model.request.peek();
     if (axis === undefined || request === undefined) return;
     this.#due++;
     const step = request.selection.at[axis]!;
-    const shown = this.#inputs.frame.peek();
+    const shown = this.#model.picture.frame.peek();
     if (shown?.request.selection.at[axis] !== step || shown.done !== shown.total) return;
-    const length = this.#inputs.lengthOf(axis);
+    const length = this.#lengthOf(axis);
     const next = nextStep(step, this.#due, length, (each) => this.cached.peek().has(each));
     this.#due = 0;
-    this.#inputs.setStep(axis, next);
+    this.#model.setStep(axis, next);
     this.#readAhead();
   }
 
   #readAhead(): void {
     const axis = this.axis.peek();
-    const request = this.#inputs.request.peek();
+    const request = this.#model.request.peek();
     if (axis === undefined || request === undefined) return;
-    const length = this.#inputs.lengthOf(axis);
+    const length = this.#lengthOf(axis);
     const steps = Array.from(
       { length: Math.min(this.rate.peek() + LEAST_AHEAD, length - 1) },
       (_, index) => (request.selection.at[axis]! + 1 + index) % length,
     ).filter((step) => !this.cached.peek().has(step));
     if (steps.length === 0) return;
     const key = this.#keyOf(request, axis);
-    this.#inputs.client.send<"ahead">({ kind: "ahead", show: request, along: axis, steps }, (answer) => {
+    this.#model.client.send<"ahead">({ kind: "ahead", show: request, along: axis, steps }, (answer) => {
       if (answer.kind === "cached" && key === this.#cachedKey) this.#note(answer.steps);
     });
   }
@@ -131,6 +120,10 @@ export class Playback {
   #note(steps: readonly number[]): void {
     const known = this.cached.peek();
     if (steps.some((step) => !known.has(step))) this.cached.value = new Set([...known, ...steps]);
+  }
+
+  #lengthOf(axis: number): number {
+    return this.#model.variable.peek()?.shape[axis] ?? 0;
   }
 
   /** Everything on which the chunks of a step depend, but for the step. */

@@ -1,6 +1,5 @@
-import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
+import { effect, signal, untracked } from "@preact/signals-core";
 import { isDownward, isLatitude, isLongitude } from "../../cf/axis-roles.js";
-import type { ColourBands } from "../../cf/image-data.js";
 import type { JsonObject } from "../../json/json-value.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type Axis, cellAxis, createAxis, dataExtent } from "../axis.js";
@@ -19,23 +18,7 @@ import {
 import { stepOf, stepText } from "./axis-ticks.js";
 import { mapProjectionOf } from "./map/map-projection.js";
 import type { MapPlane } from "./map/plane-box.js";
-import type { WorkerClient } from "./worker-client.js";
-
-/** A view with everything that was left to rule: which variable, axes, and steps it shows. */
-export interface ResolvedView {
-  readonly variable: VariableDescription;
-  /** Undefined if the variable is no picture. */
-  readonly axes: PictureAxes | undefined;
-  /** Bands that are shown in colour; undefined if the variable has none, or one of them is chosen. */
-  readonly bands: ColourBands | undefined;
-  /** Index per axis. */
-  readonly at: readonly number[];
-  /** Values and places of the cells per axis. */
-  readonly values: readonly AxisValues[];
-  readonly places: readonly Axis[];
-  /** A sentence for each part of the view that this dataset does not have. */
-  readonly problems: readonly string[];
-}
+import type { PageState, ResolvedView } from "./page-state.js";
 
 /** What is read of an axis. */
 interface KnownAxis {
@@ -95,7 +78,7 @@ export function resolveView(
   const known = variable.axes.map(knownOf);
   if (!known.every((each) => each !== undefined)) return undefined;
   const values = known.map((each) => each.values);
-  const places = known.map((each) => each.places);
+  const places = known.map((each) => (view.asImage ? cellAxis(each.places.length) : each.places));
   const problems = variable.unplaced === undefined ? [] : [variable.unplaced];
   if (view.variable !== undefined && view.variable !== variable.path) {
     problems.push(`“${view.variable}” is not in this dataset; showing “${variable.path}”.`);
@@ -143,7 +126,6 @@ export function tableOf({ plane, shape }: VariableDescription): PictureAxes | un
 export function mapPlaneOf(
   resolved: ResolvedView,
   axes: PictureAxes,
-  asImage: boolean,
   attrsOf: (path: string) => JsonObject | undefined,
   curvilinear?: GridExtent,
 ): MapPlane {
@@ -151,7 +133,7 @@ export function mapPlaneOf(
   const { variable } = resolved;
   const sideOf = (index: number) => {
     const axis = variable.axes[index]!;
-    const places = asImage ? cellAxis(axis.length) : resolved.places[index]!;
+    const places = resolved.places[index]!;
     const hasNumbers = places.centres !== undefined;
     const attrs = hasNumbers ? (attrsOf(axis.coordinate ?? "") ?? {}) : undefined;
     const { units } = resolved.values[index]!;
@@ -224,23 +206,15 @@ function wordsOf(position: Position): string {
 
 /** Reads coordinates of the variable that is shown, each once. */
 export class CoordinateLoader {
-  readonly #client: WorkerClient;
-  readonly #variable: ReadonlySignal<VariableDescription | undefined>;
-  readonly #fail: (error: unknown) => void;
+  readonly #model: PageState;
   readonly #known = signal<ReadonlyMap<string, KnownAxis>>(new Map());
   readonly #extents = signal<ReadonlyMap<string, GridExtent>>(new Map());
   readonly #asked = new Set<string>();
 
-  constructor(
-    client: WorkerClient,
-    variable: ReadonlySignal<VariableDescription | undefined>,
-    fail: (error: unknown) => void,
-  ) {
-    this.#client = client;
-    this.#variable = variable;
-    this.#fail = fail;
+  constructor(model: PageState) {
+    this.#model = model;
     effect(() => {
-      if (variable.value !== undefined) untracked(() => this.read());
+      if (model.variable.value !== undefined) untracked(() => this.read());
     });
   }
 
@@ -257,7 +231,7 @@ export class CoordinateLoader {
 
   /** Reads what is not read yet. */
   read(): void {
-    const variable = this.#variable.peek();
+    const variable = this.#model.variable.peek();
     variable?.axes.forEach((description, axis) => {
       const { coordinate, length } = description;
       void this.#ask(coordinate, variable.path, axis, (key, { values = INDEX_AXIS }) => {
@@ -281,10 +255,10 @@ export class CoordinateLoader {
     if (key === undefined || this.#asked.has(key)) return;
     this.#asked.add(key);
     try {
-      take(key, await this.#client.ask<"axis">({ kind: "axis", variable, axis }));
+      take(key, await this.#model.client.ask<"axis">({ kind: "axis", variable, axis }));
     } catch (error) {
       this.#asked.delete(key);
-      this.#fail(error);
+      this.#model.fail(error);
       take(key, {});
     }
   }

@@ -19,7 +19,7 @@ import {
 import { visibleDegrees } from "./map/map-projection.js";
 import type { PlaneAxis } from "./map/plane-box.js";
 import type { ExploreModel } from "./model.js";
-import type { ResolvedView } from "./resolve-view.js";
+import type { ResolvedView } from "./page-state.js";
 
 /** A sentence for people, and what they can do about it. */
 export interface StatusMessage {
@@ -101,7 +101,7 @@ export function announcementOf(model: ExploreModel): string {
  * latitudes and longitudes the bounds are those of the axes, or rows and columns.
  */
 export function pictureText(model: ExploreModel): string {
-  const [resolved, box, plane] = [model.resolved.value, model.camera.box.value, model.camera.plane.value];
+  const [resolved, box, plane] = [model.resolved.value, model.camera.box.value, model.plane.value];
   if (resolved?.axes === undefined || box === undefined || plane === undefined) return "";
   const { variable, axes } = resolved;
   const names = [variable.title, ...otherSteps(resolved)];
@@ -146,7 +146,7 @@ function boundsText(
   cells: string,
 ): string {
   const [axis, own, place] = [variable.axes[index]!, values[index]!, places[index]!];
-  const isCounted = inCells || place.centres === undefined;
+  const isCounted = place.centres === undefined;
   if (isCounted || own.texts !== undefined) {
     const cellAt = (value: number): number =>
       Math.max(0, Math.min(axis.length - 1, isCounted ? Math.round(value) : indexAt(place, value)));

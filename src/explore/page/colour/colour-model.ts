@@ -1,8 +1,7 @@
-import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
+import { computed, effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import { type ColourScaleName, colourTable } from "../../../colour/colour-scales.js";
-import type { ColourChoice, RangeAnswer, ShownRange, View, Viewport } from "../../protocol.js";
-import type { ResolvedView } from "../resolve-view.js";
-import type { WorkerClient } from "../worker-client.js";
+import type { ColourChoice, RangeAnswer, ShownRange, Viewport } from "../../protocol.js";
+import type { PageState, ResolvedView } from "../page-state.js";
 import { type Categories, categoriesOf } from "./categories.js";
 
 /** How far below its greatest value a logarithmic range begins if its least value is not positive. */
@@ -71,19 +70,11 @@ function isOfBytes(resolved: ResolvedView | undefined): boolean {
   return resolved?.bands !== undefined && resolved.variable.dataType.itemSize === 1;
 }
 
-interface ColourInputs {
-  readonly client: WorkerClient;
-  readonly view: Signal<View>;
-  readonly resolved: ReadonlySignal<ResolvedView | undefined>;
-  readonly viewport: ReadonlySignal<Viewport | undefined>;
-  readonly fail: (error: unknown) => void;
-}
-
 const DEFAULT_PERCENTILES = [2, 98] as const;
 
 /** Colours of the picture: range, histogram, and scale. The range is found once per variable, and stays while time moves. */
 export class ColourModel {
-  readonly #inputs: ColourInputs;
+  readonly #model: PageState;
   readonly #found = signal<ReadonlyMap<string, RangeAnswer>>(new Map());
   readonly #asked = new Set<string>();
 
@@ -97,9 +88,9 @@ export class ColourModel {
   /** 256 × 3 bytes. */
   readonly table: ReadonlySignal<Uint8Array>;
 
-  constructor(inputs: ColourInputs) {
-    this.#inputs = inputs;
-    const { view, resolved } = inputs;
+  constructor(model: PageState) {
+    this.#model = model;
+    const { view, resolved } = model;
     this.choice = computed(() => view.value.colour);
     this.found = computed(() => {
       const key = this.#keyOf(resolved.value);
@@ -119,8 +110,7 @@ export class ColourModel {
   }
 
   choose(part: Partial<ColourChoice>): void {
-    const { view } = this.#inputs;
-    view.value = { ...view.peek(), colour: { ...view.peek().colour, ...part } };
+    this.#model.change({ colour: { ...this.choice.peek(), ...part } });
   }
 
   /** Sets the range by hand; its ends may come in any order. */
@@ -143,22 +133,22 @@ export class ColourModel {
 
   /** Fits the range to what is visible. */
   async fitHere(): Promise<void> {
-    const { resolved, viewport, fail } = this.#inputs;
+    const { resolved, camera } = this.#model;
     const shown = resolved.peek();
     if (shown?.axes === undefined || this.categories.peek() !== undefined) return;
     try {
-      const { range } = await this.#ask(shown, viewport.peek());
+      const { range } = await this.#ask(shown, camera.viewport.peek());
       if (range !== undefined && resolved.peek()?.variable === shown.variable)
         this.setRange(range.low, range.high);
     } catch (error) {
-      fail(error);
+      this.#model.fail(error);
     }
   }
 
   /** Asks again. @param isConfirmed Whether a person agreed to read much. */
   retry(isConfirmed = false): void {
     this.#asked.clear();
-    this.#find(this.#inputs.resolved.peek(), isConfirmed);
+    this.#find(this.#model.resolved.peek(), isConfirmed);
   }
 
   #find(shown: ResolvedView | undefined, isConfirmed = false): void {
@@ -169,14 +159,14 @@ export class ColourModel {
       .then((answer) => {
         this.#found.value = new Map(this.#found.peek()).set(key, answer);
       })
-      .catch(this.#inputs.fail);
+      .catch((error: unknown) => this.#model.fail(error));
   }
 
   #ask({ variable, at, axes }: ResolvedView, viewport?: Viewport, isConfirmed = false): Promise<RangeAnswer> {
     const selection = { variable: variable.path, at };
     const percentiles = this.#percentiles();
     const request = { kind: "range", selection, axes, percentiles, viewport, isConfirmed } as const;
-    return this.#inputs.client.ask<"range">(request);
+    return this.#model.client.ask<"range">(request);
   }
 
   #keyOf(shown: ResolvedView | undefined): string | undefined {
@@ -186,7 +176,7 @@ export class ColourModel {
   }
 
   #percentiles(): readonly [number, number] {
-    const { range } = this.#inputs.view.value.colour;
+    const { range } = this.choice.value;
     return range !== undefined && "percentiles" in range ? range.percentiles : DEFAULT_PERCENTILES;
   }
 }

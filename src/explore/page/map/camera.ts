@@ -1,15 +1,7 @@
-import { batch, computed, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
-import type { Box, View, Viewport } from "../../protocol.js";
-import {
-  centreOfBox,
-  fitBox,
-  type MapPlane,
-  type Place,
-  panBox,
-  type Size,
-  wholeBox,
-  zoomBox,
-} from "./plane-box.js";
+import { batch, computed, type ReadonlySignal, signal } from "@preact/signals-core";
+import type { Box, Viewport } from "../../protocol.js";
+import type { PageState } from "../page-state.js";
+import { centreOfBox, fitBox, type Place, panBox, type Size, wholeBox, zoomBox } from "./plane-box.js";
 
 /** Part of a pixel that no screen shows. */
 const UNSEEN = 0.01;
@@ -50,8 +42,7 @@ const REST_MS = 150;
 
 /** The part of the plane that is visible, and how it is moved. */
 export class Camera {
-  readonly #view: Signal<View>;
-  readonly plane: ReadonlySignal<MapPlane | undefined>;
+  readonly #model: PageState;
   readonly canvas = signal<CanvasSize>({ width: 0, height: 0, ratio: 1 });
   /** Whether the view is being moved, so that a picture need not be at its best. */
   readonly isMoving = signal(false);
@@ -61,14 +52,9 @@ export class Camera {
   readonly viewport: ReadonlySignal<Viewport | undefined>;
   #restTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /** @param isPlaying While it is set, pictures have one pixel per CSS pixel. */
-  constructor(
-    view: Signal<View>,
-    plane: ReadonlySignal<MapPlane | undefined>,
-    isPlaying: ReadonlySignal<boolean>,
-  ) {
-    this.#view = view;
-    this.plane = plane;
+  constructor(model: PageState) {
+    const { view, plane } = model;
+    this.#model = model;
     this.inCells = computed(() => view.value.asImage);
     let last: Box | undefined;
     this.box = computed(() => {
@@ -82,9 +68,10 @@ export class Camera {
     });
     this.viewport = computed(() => {
       const box = this.box.value;
-      const { width, height, ratio } = this.canvas.value;
-      const sharpness = isPlaying.value ? 1 : ratio;
       if (box === undefined) return undefined;
+      const { width, height, ratio } = this.canvas.value;
+      // While steps are played, pictures have one pixel per CSS pixel.
+      const sharpness = model.isPlaying.value ? 1 : ratio;
       const inCells = this.inCells.value;
       const [pixelWidth, pixelHeight] = [Math.round(width * sharpness), Math.round(height * sharpness)];
       return { box, width: pixelWidth, height: pixelHeight, inCells, ratio: sharpness };
@@ -93,14 +80,14 @@ export class Camera {
 
   /** Enlarges the box by a factor about a place; about its centre unless one is given. */
   zoom(factor: number, place?: Place): void {
-    const [plane, box] = [this.plane.peek(), this.box.peek()];
+    const [plane, box] = [this.#model.plane.peek(), this.box.peek()];
     if (plane === undefined || box === undefined) return;
     this.show(zoomBox(plane, box, this.canvas.peek(), factor, place ?? centreOfBox(box)));
   }
 
   /** Moves the box by parts of its width and height. */
   pan(right: number, up: number): void {
-    const [plane, box] = [this.plane.peek(), this.box.peek()];
+    const [plane, box] = [this.#model.plane.peek(), this.box.peek()];
     if (plane !== undefined && box !== undefined)
       this.show(panBox(plane, box, this.canvas.peek(), right, up));
   }
@@ -108,14 +95,14 @@ export class Camera {
   /** Shows the middle of what is visible: a share of its width and height. */
   showCentre(share: number): void {
     this.zoom(share);
-    const centre = this.#view.peek().box;
+    const centre = this.#model.view.peek().box;
     this.show(centre && shortBox(centre));
   }
 
   show(box: Box | undefined): void {
     batch(() => {
       this.noteMovement();
-      this.#view.value = { ...this.#view.peek(), box };
+      this.#model.change({ box });
     });
   }
 
@@ -126,11 +113,9 @@ export class Camera {
     this.#restTimer = setTimeout(() => {
       batch(() => {
         this.isMoving.value = false;
-        const view = this.#view.peek();
-        if (view.box === undefined) return;
+        const { box } = this.#model.view.peek();
         // Not while it moves: errors of rounding would add up.
-        const box = shortBox(view.box);
-        if (!isSameBox(box, view.box)) this.#view.value = { ...view, box };
+        if (box !== undefined && !isSameBox(box, shortBox(box))) this.#model.change({ box: shortBox(box) });
       });
     }, REST_MS);
   }

@@ -1,5 +1,5 @@
 import { COLOUR_SCALES, type ColourScaleName } from "../../../colour/colour-scales.js";
-import { cellAxis, centreOf } from "../../axis.js";
+import { centreOf } from "../../axis.js";
 import { openHelp } from "../help-dialog.js";
 import type { ExploreModel } from "../model.js";
 import { centreOfBox, type Place, placeOfPoint } from "./plane-box.js";
@@ -103,14 +103,14 @@ function toggleCrossHair(model: ExploreModel): void {
 /** Moves the cross-hair to the centre of a neighbouring cell. */
 function moveCrossHair(model: ExploreModel, right: number, up: number): void {
   const { camera, probes } = model;
-  const [pointer, plane, box] = [probes.pointer.peek(), camera.plane.peek(), camera.box.peek()];
+  const [pointer, plane, box] = [probes.pointer.peek(), model.plane.peek(), camera.box.peek()];
   const resolved = model.resolved.peek();
   if (pointer?.cell === undefined || plane === undefined || box === undefined) return;
   if (resolved?.axes === undefined) return;
   const { axes, places } = resolved;
   const { cell } = pointer;
   const neighbour = (index: number, steps: number, from: number, mean: number): number => {
-    const axis = camera.inCells.peek() ? cellAxis(places[index]!.length) : places[index]!;
+    const axis = places[index]!;
     // Cells of a curvilinear grid lie in rows of their own.
     if (plane.isCurved || axis.isClosed || steps === 0) return from + steps * mean;
     const next = cell[index]! + (axis.isDescending ? -steps : steps);

@@ -1,6 +1,5 @@
 import { untracked } from "@preact/signals-core";
 import { labelWithUnits } from "../../../cf/unit-text.js";
-import { cellAxis } from "../../axis.js";
 import { type Box, INDEX_AXIS, type ProbeAnswer } from "../../protocol.js";
 import {
   axisTicks,
@@ -12,7 +11,7 @@ import {
   tickCount,
 } from "../axis-ticks.js";
 import type { ExploreModel } from "../model.js";
-import type { ResolvedView } from "../resolve-view.js";
+import type { ResolvedView } from "../page-state.js";
 import { type Coasts, linesInBox } from "./coastline.js";
 import { graticuleOf, type PlaneLabel } from "./graticule.js";
 import { type PlaneLine, projectedCoast } from "./map-projection.js";
@@ -31,7 +30,7 @@ const MOST_NUMBER = 130;
 /** Returns the pixels that are needed beside those of numbers: for titles, which axes of a map do without, and for names of rows. */
 export function titleRoomOf(model: ExploreModel): number {
   const { axes, values } = model.resolved.value ?? {};
-  if (isMapPlane(model.camera.plane.value)) return 0;
+  if (isMapPlane(model.plane.value)) return 0;
   const { texts = [], calendar } = values?.[axes?.y ?? 0] ?? {};
   if (calendar !== undefined || model.camera.inCells.value) return TITLE;
   return TITLE + texts.reduce((most, { length }) => Math.max(most, (length - 6) * PIXELS_PER_LETTER), 0);
@@ -67,7 +66,7 @@ export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coas
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, clientWidth, clientHeight);
   if (resolved?.axes === undefined || box === undefined) return;
-  const plane = model.camera.plane.peek();
+  const plane = model.plane.peek();
   const isMap = isMapPlane(plane);
   const margins = marginsOf(
     clientWidth,
@@ -96,7 +95,7 @@ export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coas
 
 function drawCoast(drawing: Drawing, { fine, coarse }: Coasts): void {
   const { box, model } = drawing;
-  const [plane, coast] = [model.camera.plane.peek(), fine ?? coarse ?? []];
+  const [plane, coast] = [model.plane.peek(), fine ?? coarse ?? []];
   const lines =
     plane?.projection === undefined
       ? linesInBox(coast, box).map(({ line, shift }) => ({ points: line.points, shift }))
@@ -147,7 +146,7 @@ function drawLabel({ context, style, box, size }: Drawing, { place, label }: Pla
 
 function drawGraticule(drawing: Drawing): void {
   const { context, style, box, size, margins } = drawing;
-  const plane = drawing.model.camera.plane.peek();
+  const plane = drawing.model.plane.peek();
   // Lines of a projection are drawn by themselves: here are their labels.
   const isMap = plane?.aspect === "degrees";
   context.font = `12px ${style.fontFamily}`;
@@ -230,7 +229,7 @@ function ticksOf(drawing: Drawing): [columns: readonly Tick[], rows: readonly Ti
   if (axes === undefined) return [[], []];
   const [columns, rows] = [tickCount(size.width), tickCount(size.height)];
   const { left, right, bottom, top } = ascending(box);
-  const { projection, aspect } = model.camera.plane.peek() ?? {};
+  const { projection, aspect } = model.plane.peek() ?? {};
   const graticule = projection && graticuleOf(projection, box, size);
   const make = (side: "x" | "y", low: number, high: number, count: number): readonly Tick[] => {
     if (graticule !== undefined) return side === "x" ? graticule.below : graticule.beside;
@@ -270,12 +269,9 @@ const DOT_MARK = 9;
 function drawCell(drawing: Drawing, answer: ProbeAnswer | undefined, isMarked: boolean): void {
   const { context, style, model, resolved, box, size } = drawing;
   const { axes, places } = resolved;
-  const { isCurved = false, hasDots = false, x: { wraps = false } = {} } = model.camera.plane.peek() ?? {};
+  const { isCurved = false, hasDots = false, x: { wraps = false } = {} } = model.plane.peek() ?? {};
   if (axes === undefined || answer?.cell === undefined) return;
-  const edgesOf = (index: number) => {
-    const axis = places[index]!;
-    return cellEdges(model.camera.inCells.peek() ? cellAxis(axis.length) : axis, answer.cell![index]!);
-  };
+  const edgesOf = (index: number) => cellEdges(places[index]!, answer.cell![index]!);
   const [[left, right], [bottom, top]] = [edgesOf(axes.x), edgesOf(axes.y)];
   // On a globe, the cell is shown where the box is.
   const turn = wraps || isCurved ? 360 * Math.round(((box.left + box.right) / 2 - answer.x) / 360) : 0;

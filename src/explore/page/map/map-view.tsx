@@ -4,13 +4,13 @@ import type { Box } from "../../protocol.js";
 import { IconButton } from "../controls.js";
 import { useComputed, useValue, watchLook } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
+import type { ShownFrame } from "../page-state.js";
 import { pictureText, tooMuchText } from "../status-text.js";
 import { COASTS, type Coasts, loadCoast } from "./coastline.js";
 import { type GroundColours, NO_CONTENTS, outlineDots, paintFrame, parseColour } from "./frame-painter.js";
 import { listenToKeys, listenToPointers } from "./map-input.js";
 import { drawOverlay, marginsOf, titleRoomOf } from "./map-overlay.js";
 import { degreesAcross } from "./map-projection.js";
-import type { ShownFrame } from "./picture-loader.js";
 import { isMap, type MapPlane, planePixels, pointOf } from "./plane-box.js";
 import { readoutOf } from "./probe-model.js";
 
@@ -73,7 +73,7 @@ function Readout({ model }: { readonly model: ExploreModel }) {
   const text =
     pointer?.cell === undefined || resolved === undefined
       ? undefined
-      : readoutOf(resolved, pointer, model.camera.plane.peek());
+      : readoutOf(resolved, pointer, model.plane.peek());
   return (
     <p class="readout" hidden={text === undefined}>
       {text?.place} <b>{text?.value}</b> <span class="muted">{text?.bounds}</span>
@@ -101,7 +101,7 @@ function startMap(
   };
   const loadNewCoast = async (): Promise<void> => {
     const { camera, source } = model;
-    const [plane, box] = [camera.plane.peek(), camera.box.peek()];
+    const [plane, box] = [model.plane.peek(), camera.box.peek()];
     if (plane === undefined || box === undefined || !isMap(plane)) return;
     const pixels = camera.canvas.peek().height / degreesAcross(plane.projection, box);
     if (await loadCoast(coasts, source.coasts, pixels)) schedule();
@@ -171,7 +171,7 @@ class PicturePainter {
     const box = model.camera.box.peek();
     const size = model.camera.canvas.peek();
     const context = this.#canvas.getContext("2d");
-    if (context === null || box === undefined || model.camera.plane.peek() === undefined) return;
+    if (context === null || box === undefined || model.plane.peek() === undefined) return;
     const { width, height } = model.camera.viewport.peek() ?? size;
     if (this.#canvas.width !== width) this.#canvas.width = width;
     if (this.#canvas.height !== height) this.#canvas.height = height;
@@ -212,7 +212,7 @@ class PicturePainter {
     // Once all is read, pixels without data lie outside of the grid.
     const ground = groundColours(this.#canvas, isAbove || frame.done === frame.total);
     const period = Math.round((HATCH * width) / Math.max(1, model.camera.canvas.peek().width));
-    const plane = model.camera.plane.peek() as MapPlane;
+    const plane = model.plane.peek() as MapPlane;
     const inside = planePixels(plane, frame.request.viewport.box, frame);
     const target = new Uint32Array(image.data.buffer);
     const contents = paintFrame(pixels, width, table, ground, inside, target, period);

@@ -1,24 +1,7 @@
-import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals-core";
-import {
-  type FailedAnswer,
-  type FrameAnswer,
-  type PicturePart,
-  type TooMuchAnswer,
-  UNREAD,
-} from "../../protocol.js";
-import type { AnswerOf, RequestOf, WorkerClient } from "../worker-client.js";
-
-/** Request of a picture. */
-export type PictureRequest = RequestOf<"show">;
-
-/** A picture that is on the screen, and what was asked for. */
-export interface ShownFrame extends FrameAnswer {
-  readonly request: PictureRequest;
-  /** Whether no pixel waits for data. */
-  readonly isWhole: boolean;
-  /** An older whole picture of the same cells, seen through the pixels that wait; undefined if there is none. */
-  readonly under: ShownFrame | undefined;
-}
+import { effect, signal, untracked } from "@preact/signals-core";
+import { type FailedAnswer, type PicturePart, type TooMuchAnswer, UNREAD } from "../../protocol.js";
+import type { PageState, PictureRequest, ShownFrame } from "../page-state.js";
+import type { AnswerOf } from "../worker-client.js";
 
 /** How far the last picture that was asked for has come. */
 export interface Progress {
@@ -37,8 +20,7 @@ const DIM_MS = 300;
 
 /** Asks for pictures, and keeps the one on the screen until the next is complete. */
 export class PictureLoader {
-  readonly #client: WorkerClient;
-  readonly #isAtHand: (request: PictureRequest) => boolean;
+  readonly #model: PageState;
   readonly frame = signal<ShownFrame | undefined>(undefined);
   readonly progress = signal<Progress | undefined>(undefined);
   /** Whether the picture is not what was asked for, for longer than a moment. */
@@ -56,16 +38,10 @@ export class PictureLoader {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #dimTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /** @param isAtHand Whether a request is answered without reading, or must be sent at once. */
-  constructor(
-    client: WorkerClient,
-    request: ReadonlySignal<PictureRequest | undefined>,
-    isAtHand: (request: PictureRequest) => boolean,
-  ) {
-    this.#client = client;
-    this.#isAtHand = isAtHand;
+  constructor(model: PageState) {
+    this.#model = model;
     effect(() => {
-      const next = request.value;
+      const next = model.request.value;
       untracked(() => this.#schedule(next));
     });
   }
@@ -85,9 +61,10 @@ export class PictureLoader {
     this.#scheduledKey = key;
     clearTimeout(this.#timer);
     if (request === undefined) return;
-    const mayWait = request.isMoving && this.#asked !== undefined && !isSameSelection(request, this.#asked);
-    const wait =
-      mayWait && !this.#isAtHand(request) ? REST_MS : this.#sentAt + INTERVAL_MS - performance.now();
+    const { isPlaying, playback } = this.#model;
+    const isNewStep = request.isMoving && this.#asked !== undefined && !isSameSelection(request, this.#asked);
+    const mayWait = isNewStep && !isPlaying.peek() && !playback.isCached(request);
+    const wait = mayWait ? REST_MS : this.#sentAt + INTERVAL_MS - performance.now();
     if (wait <= 0) this.#send(request);
     else this.#timer = setTimeout(() => this.#send(request), wait);
     if (!isSameSelection(request, this.frame.peek()?.request)) this.#dimLater();
@@ -102,7 +79,9 @@ export class PictureLoader {
     this.#sentAt = begin;
     this.tooMuch.value = undefined;
     this.failure.value = undefined;
-    this.#client.send<"show">(asked, (answer) => this.#receive(asked, answer, performance.now() - begin));
+    this.#model.client.send<"show">(asked, (answer) =>
+      this.#receive(asked, answer, performance.now() - begin),
+    );
   }
 
   #receive(request: PictureRequest, answer: AnswerOf<"show"> | FailedAnswer, ms: number): void {

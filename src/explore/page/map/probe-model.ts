@@ -1,26 +1,17 @@
-import { effect, type ReadonlySignal, type Signal, signal, untracked } from "@preact/signals-core";
+import { effect, signal, untracked } from "@preact/signals-core";
 import { withUnits } from "../../../cf/unit-text.js";
-import type { Axis } from "../../axis.js";
-import type { AxisDescription, AxisValues, ProbeAnswer, View } from "../../protocol.js";
+import { createAxis } from "../../axis.js";
+import type { AxisDescription, AxisValues, ProbeAnswer } from "../../protocol.js";
 import { cellEdges, decimalsOf, degreesKind, degreesText, stepText } from "../axis-ticks.js";
-import type { ResolvedView } from "../resolve-view.js";
-import type { WorkerClient } from "../worker-client.js";
-import type { PictureRequest, ShownFrame } from "./picture-loader.js";
+import type { PageState, PictureRequest, ResolvedView } from "../page-state.js";
 import { type Degrees, degreesOf, type MapPlane, type Place } from "./plane-box.js";
-
-interface ProbeInputs {
-  readonly client: WorkerClient;
-  readonly view: Signal<View>;
-  readonly request: ReadonlySignal<PictureRequest | undefined>;
-  readonly frame: Signal<ShownFrame | undefined>;
-}
 
 /** Pixels from the pointer to the centre of a dot that it points at. */
 const REACH = 16;
 
 /** Values under the pointer and at the place of the series. */
 export class ProbeModel {
-  readonly #inputs: ProbeInputs;
+  readonly #model: PageState;
   /** Cell under the pointer or the keyboard's cross-hair; undefined if there is none. */
   readonly pointer = signal<ProbeAnswer | undefined>(undefined);
   /** Cell of the series; undefined if there is none, or not yet. */
@@ -34,15 +25,15 @@ export class ProbeModel {
   #isOutdated = false;
   #cancelFixed: (() => void) | undefined;
 
-  constructor(inputs: ProbeInputs) {
-    this.#inputs = inputs;
+  constructor(model: PageState) {
+    this.#model = model;
     effect(() => {
       // The value under a pointer that rests changes with the picture.
-      if (inputs.frame.value?.isWhole === true) untracked(() => this.#ask());
+      if (model.picture.frame.value?.isWhole === true) untracked(() => this.#ask());
     });
     effect(() => {
-      const { probe } = inputs.view.value;
-      const request = inputs.request.value;
+      const { probe } = model.view.value;
+      const request = model.request.value;
       untracked(() => this.#askFixed(probe, request));
     });
   }
@@ -56,7 +47,7 @@ export class ProbeModel {
   }
 
   #ask(): void {
-    const request = this.#inputs.request.peek();
+    const request = this.#model.request.peek();
     const place = this.#place;
     if (request === undefined || place === undefined) return;
     this.#isOutdated = this.#isAsking;
@@ -66,7 +57,7 @@ export class ProbeModel {
     const reach = (REACH * Math.abs(box.right - box.left)) / width;
     const towards = this.#towards;
     const nearby = { ...probeRequest(request, place), reach, towards };
-    this.#inputs.client.send<"probe">(nearby, (answer) => {
+    this.#model.client.send<"probe">(nearby, (answer) => {
       this.#isAsking = false;
       // The cross-hair has moved there, and goes no further when the picture changes.
       if (towards !== undefined && towards === this.#towards && answer.kind === "value")
@@ -84,7 +75,7 @@ export class ProbeModel {
       this.fixed.value = undefined;
       return;
     }
-    this.#cancelFixed = this.#inputs.client.send<"probe">(probeRequest(request, place), (answer) => {
+    this.#cancelFixed = this.#model.client.send<"probe">(probeRequest(request, place), (answer) => {
       this.fixed.value = answer.kind === "value" ? answer : undefined;
     });
   }
@@ -103,12 +94,12 @@ interface Readout {
 
 /** Puts a cell and its value into words: centre, in degrees as well if the plane has them, value with units, edges. */
 export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, plane: MapPlane | undefined): Readout {
-  const { variable, axes, values, places } = resolved;
+  const { variable, axes, values } = resolved;
   const value = withUnits(answer.text, answer.value === undefined ? undefined : variable.units);
   if (axes === undefined || answer.cell === undefined) return { place: "", value, bounds: "" };
   const parts = [axes.y, axes.x].map((index) => {
     const axis = variable.axes[index]!;
-    return placeOf(axis, values[index]!, places[index]!, answer.cell?.[index] as number);
+    return placeOf(axis, values[index]!, answer.cell?.[index] as number);
   });
   const place = answer.name === undefined ? [...new Set(parts.map(({ text }) => text))] : [answer.name];
   const degrees = degreesOf(plane, answer);
@@ -118,15 +109,11 @@ export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, plane: Ma
 }
 
 /** Returns the text of a place on one axis, and of the edges of its cell. */
-function placeOf(
-  axis: AxisDescription,
-  values: AxisValues,
-  places: Axis,
-  index: number,
-): { text: string; bounds: string } {
+function placeOf(axis: AxisDescription, values: AxisValues, index: number): { text: string; bounds: string } {
   const { numbers, texts } = values;
   if (numbers === undefined || texts !== undefined)
     return { text: `${axis.dim} ${stepText(values, index)}`, bounds: "" };
+  const places = createAxis(axis.length, values, axis);
   const [low, high] = cellEdges(places, index);
   const decimals = decimalsOf((high - low) / 10);
   const kind = degreesKind(axis);

@@ -158,7 +158,7 @@ function placeOf(model: ExploreModel): SeriesPlace | undefined {
   const description = variable.axes[along];
   if (description === undefined) return undefined;
   const { coordinate, length } = description;
-  const degrees = fixed && degreesOf(model.camera.plane.value, fixed);
+  const degrees = fixed && degreesOf(model.plane.value, fixed);
   const onGrid = degrees && { ...degrees, name: fixed.name };
   if (coordinate === variable.path) {
     const axis = indexPlotAxis("index", length);

@@ -4,13 +4,13 @@ import { count } from "../axis-ticks.js";
 import { Check, Choice, Failure, IconButton } from "../controls.js";
 import { useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
-import type { ResolvedView } from "../resolve-view.js";
 import { fileName, pngOf, publicLink, saveFile } from "../save/save-panel.js";
 import { bytesText } from "../status-text.js";
 import { Chart } from "./chart.js";
 import { cellOfPosition, type PlotZoom, type SeriesPlace, zoomedAbout } from "./plot-axis.js";
 import { histogramShown, PlotModel, type ShownPlot, seriesShown } from "./plot-model.js";
 import "./plots.css";
+import type { ResolvedView } from "../page-state.js";
 
 /** Choice between series and histogram, and of the axis along which the series runs. */
 function PlotChoices({ model, along }: { readonly model: ExploreModel; readonly along: number | undefined }) {

@@ -4,7 +4,7 @@ import { Choice, CopyButton, IconButton } from "../controls.js";
 import { useComputed, useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import { alongOf } from "../plot/plot-model.js";
-import { pictureVariable, seriesVariable, wholeVariable } from "./shown-cells.js";
+import { pictureVariable, seriesVariable } from "./shown-cells.js";
 import "../plot/plots.css";
 
 /** What the code reads: the picture, or the series at the chosen place. */
@@ -95,12 +95,10 @@ function ClientChoice(props: {
 function codeVariable(model: ExploreModel, part: Part): CodeVariable | undefined {
   const resolved = model.resolved.value;
   if (resolved === undefined) return undefined;
-  const { variable, values, axes, at, bands } = resolved;
+  const { variable, values, axes } = resolved;
   const cell = model.probes.fixed.value?.cell;
   if (part === "series" && cell !== undefined) {
     return seriesVariable(variable, values, cell, alongOf(variable, model.view.value.probe?.along, axes));
   }
-  const box = model.camera.box.value;
-  if (axes === undefined || box === undefined) return wholeVariable(variable);
-  return pictureVariable({ variable, values, axes, at, bands, box, inCells: model.camera.inCells.value });
+  return pictureVariable(resolved, model.camera.box.value, model.plane.value?.isCurved === true);
 }

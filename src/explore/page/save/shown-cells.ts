@@ -1,34 +1,22 @@
 import type { AxisPart, CellRun, CodeAxis, CodeVariable } from "../../../usage/selection-code.js";
-import { type Axis, cellAxis, createAxis } from "../../axis.js";
-import type { AxisDescription, AxisValues, Box, PictureAxes, VariableDescription } from "../../protocol.js";
+import { type Axis, createAxis } from "../../axis.js";
+import type { AxisDescription, AxisValues, Box, VariableDescription } from "../../protocol.js";
 import { cellEdges } from "../axis-ticks.js";
-import type { ResolvedView } from "../resolve-view.js";
+import type { ResolvedView } from "../page-state.js";
 
-/** A picture on the screen. */
-interface ShownPicture extends Pick<ResolvedView, "variable" | "at" | "values"> {
-  readonly bands?: ResolvedView["bands"];
-  readonly axes: PictureAxes;
-  readonly box: Box;
-  /** Whether the box counts cells. */
-  readonly inCells: boolean;
-}
-
-/** Returns what code reads to have the cells of a picture that are visible, all of a curvilinear grid. */
-export function pictureVariable(shown: ShownPicture): CodeVariable {
-  const { variable, axes, at, values, box, inCells, bands } = shown;
-  const isGrid = variable.curvilinear !== undefined && !inCells;
-  const partOf = (index: number): AxisPart => {
-    if (index === bands?.axis) return "all";
+/** Returns what code reads to have the cells of a picture that are visible; all of a curvilinear grid, or without a picture. */
+export function pictureVariable(
+  { variable, axes, at, values, places, bands }: ResolvedView,
+  box: Box | undefined,
+  isCurved: boolean,
+): CodeVariable {
+  return codeVariable(variable, values, (index) => {
+    if (axes === undefined || box === undefined || index === bands?.axis) return "all";
     if (index !== axes.x && index !== axes.y) return at[index] ?? 0;
-    if (isGrid) return "all";
-    const description = variable.axes[index]!;
-    const { length } = description;
-    const axis = inCells ? cellAxis(length) : createAxis(length, values[index], description);
-    return index === axes.x
-      ? visibleCells(axis, box.left, box.right)
-      : visibleCells(axis, box.bottom, box.top);
-  };
-  return codeVariable(variable, values, partOf);
+    if (isCurved) return "all";
+    const [from, to] = index === axes.x ? [box.left, box.right] : [box.bottom, box.top];
+    return visibleCells(places[index]!, from, to);
+  });
 }
 
 /** Returns what code reads to have a series: all cells along one axis, at one index of the others. */
@@ -39,11 +27,6 @@ export function seriesVariable(
   along: number,
 ): CodeVariable {
   return codeVariable(variable, values, (index) => (index === along ? "all" : (at[index] ?? 0)));
-}
-
-/** Returns what code reads to have a whole variable. */
-export function wholeVariable(variable: VariableDescription): CodeVariable {
-  return codeVariable(variable, [], () => "all");
 }
 
 /**
