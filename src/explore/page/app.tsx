@@ -29,7 +29,7 @@ function Headline({ model }: { readonly model: ExploreModel }) {
       </p>
       <h1 title={variable?.title}>
         {variable === undefined ? dataset : variable.title}
-        {variable?.units !== undefined && <span class="units"> [{unitText(variable.units)}]</span>}
+        {variable?.units !== undefined && <span class="muted"> [{unitText(variable.units)}]</span>}
       </h1>
       {step !== undefined && (
         <p class="step">
@@ -38,8 +38,8 @@ function Headline({ model }: { readonly model: ExploreModel }) {
         </p>
       )}
       <p class="links">
-        <CopyButton label="Copy link" textOf={() => location.href} class="quiet" id="copy-link" />
-        <button type="button" class="quiet" onClick={openHelp}>
+        <CopyButton label="Copy link" textOf={() => location.href} id="copy-link" />
+        <button type="button" onClick={openHelp}>
           Help
         </button>
       </p>
@@ -82,7 +82,7 @@ function StatusLine({ model }: { readonly model: ExploreModel }) {
           </p>
         ))}
       </div>
-      <span class="progress">{useLate(status.progress, status.isBusy)}</span>
+      <span class="progress muted">{useLate(status.progress, status.isBusy)}</span>
       <div class="spoken" aria-live="polite">
         {announcement}
       </div>

@@ -1,4 +1,6 @@
-import { useState } from "preact/hooks";
+import type { ComponentChildren, ComponentProps } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { clearedContext, watchLook } from "./hooks.js";
 
 const PATHS = {
   first: "M6 5v14M18 5l-7 7 7 7",
@@ -35,11 +37,32 @@ export function IconButton(props: {
       disabled={isDisabled}
       onClick={onClick}
     >
-      <svg viewBox="0 0 24 24" aria-hidden="true" class={FILLED.has(icon) ? "filled" : "outlined"}>
+      <svg viewBox="0 0 24 24" aria-hidden="true" fill={FILLED.has(icon) ? "currentColor" : "none"}>
         <path d={PATHS[icon]} />
       </svg>
     </button>
   );
+}
+
+/** A canvas that is drawn when one of the inputs, its size or the colours of the page change. */
+export function DrawnCanvas(
+  props: ComponentProps<"canvas"> & {
+    readonly inputs: readonly unknown[];
+    readonly draw: (context: CanvasRenderingContext2D) => void;
+  },
+) {
+  const { inputs, draw, ...attributes } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useLayoutEffect(() => {
+    const element = canvas.current!;
+    const drawAgain = (): void => {
+      const context = clearedContext(element);
+      if (context !== undefined) draw(context);
+    };
+    drawAgain();
+    return watchLook(element, drawAgain);
+  }, inputs);
+  return <canvas {...attributes} ref={canvas} />;
 }
 
 /** A checkbox with its label. */
@@ -62,14 +85,13 @@ export function Check(props: {
 
 /** A list of which one item is chosen, with its label. */
 export function Choice<T extends string>(props: {
-  readonly label: string;
+  readonly label: ComponentChildren;
   readonly value: T;
   readonly options: readonly (readonly [value: T, text: string])[];
   readonly onChoose: (value: T) => void;
-  readonly class?: string;
 }) {
   return (
-    <label class={props.class}>
+    <label>
       {props.label}{" "}
       <select value={props.value} onChange={(event) => props.onChoose(event.currentTarget.value as T)}>
         {props.options.map(([value, text]) => (
@@ -103,7 +125,6 @@ const COPIED_MS = 2000;
 export function CopyButton(props: {
   readonly label: string;
   readonly textOf: () => string;
-  readonly class?: string;
   readonly id?: string;
 }) {
   const [copied, setCopied] = useState<string | undefined>();
@@ -115,7 +136,7 @@ export function CopyButton(props: {
   };
   if (navigator.clipboard === undefined) return null;
   return (
-    <button type="button" class={props.class} id={props.id} onClick={copy}>
+    <button type="button" id={props.id} onClick={copy}>
       {copied === text ? "Copied" : props.label}
     </button>
   );

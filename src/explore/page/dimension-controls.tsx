@@ -1,8 +1,7 @@
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { type AxisDescription, type AxisValues, otherAxes } from "../protocol.js";
 import { axisTicks, count, fittingTicks, stepText, type Tick } from "./axis-ticks.js";
-import { Check, IconButton } from "./controls.js";
-import { useValue, watchLook } from "./hooks.js";
+import { Check, Choice, DrawnCanvas, IconButton } from "./controls.js";
+import { useValue } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
 import { PLAY_RATES } from "./playback.js";
 import { axesBesides } from "./plot/plot-axis.js";
@@ -14,29 +13,10 @@ const DISTANCE = 56;
 /** Pixels from the ends of the track to the middle of the thumb there. */
 const THUMB = 8;
 
-/** The labels below a slider, as many as there is room for. A canvas, since only a canvas measures texts before they are placed. */
-function SliderTicks({ axis, values }: { readonly axis: AxisDescription; readonly values: AxisValues }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  useLayoutEffect(() => {
-    const { current } = canvas;
-    if (current === null) return undefined;
-    const draw = (): void => drawTicks(current, axis, values);
-    draw();
-    return watchLook(current, draw);
-  }, [axis, values]);
-  return <canvas class="ticks" ref={canvas} />;
-}
-
-function drawTicks(canvas: HTMLCanvasElement, axis: AxisDescription, values: AxisValues): void {
-  const context = canvas.getContext("2d");
-  const { clientWidth: width, clientHeight: height } = canvas;
-  if (context === null || width === 0 || axis.length < 2) return;
-  const ratio = devicePixelRatio;
-  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-  context.scale(ratio, ratio);
-  const { color, fontFamily } = getComputedStyle(canvas);
-  context.fillStyle = color;
-  context.font = `11.5px ${fontFamily}`;
+/** Draws the labels below a slider, as many as there is room for, which only a canvas tells before they are placed. */
+function drawTicks(context: CanvasRenderingContext2D, axis: AxisDescription, values: AxisValues): void {
+  const { clientWidth: width, clientHeight: height } = context.canvas;
+  if (axis.length < 2) return;
   context.textBaseline = "middle";
   const spanOf = ({ value, label }: Tick): [number, number] => {
     const middle = THUMB + (value / (axis.length - 1)) * (width - 2 * THUMB);
@@ -110,7 +90,7 @@ function Dimension(props: {
   return (
     <fieldset class="dimension">
       <legend class="spoken">{dim}</legend>
-      <span class="dim-name">{dim}</span>
+      <span class="dims">{dim}</span>
       <DimensionValue model={model} text={stepText(values, step, axis)} isColour={isColour} />
       {length > 1 && (
         <>
@@ -137,7 +117,11 @@ function Dimension(props: {
               aria-valuetext={stepText(values, step, axis)}
               onInput={(event) => move(event.currentTarget.valueAsNumber)}
             />
-            <SliderTicks axis={axis} values={values} />
+            <DrawnCanvas
+              class="ticks"
+              inputs={[axis, values]}
+              draw={(context) => drawTicks(context, axis, values)}
+            />
           </div>
           <span class="dim-count muted">
             {count(step + 1)} / {count(length)}
@@ -168,37 +152,27 @@ function DimensionValue(props: {
 function PlayRate({ model }: { readonly model: ExploreModel }) {
   const rate = useValue(model.playback.rate);
   return (
-    <select
-      aria-label="Steps per second"
-      value={rate}
-      onChange={(event) => model.playback.setRate(Number(event.currentTarget.value))}
-    >
-      {PLAY_RATES.map((each) => (
-        <option key={each} value={each}>
-          {each}/s
-        </option>
-      ))}
-    </select>
+    <Choice
+      label={<span class="spoken">Steps per second</span>}
+      value={String(rate)}
+      options={PLAY_RATES.map((each) => [String(each), `${each}/s`])}
+      onChoose={(chosen) => model.playback.setRate(Number(chosen))}
+    />
   );
 }
 
 /** Shows on the track which steps can be seen without reading. */
 function CachedTrack({ model, index, length }: { model: ExploreModel; index: number; length: number }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
   const isFollowed = useValue(model.playback.cachedAxis) === index;
   const cached = useValue(model.playback.cached);
-  useEffect(() => drawCached(canvas.current!, isFollowed ? cached : new Set(), length));
-  return <canvas class="cached" ref={canvas} width={600} height={1} data-of={index} />;
-}
-
-function drawCached(canvas: HTMLCanvasElement, cached: ReadonlySet<number>, length: number): void {
-  const context = canvas.getContext("2d");
-  if (context === null) return;
-  canvas.dataset.cached = String(cached.size);
-  context.clearRect(0, 0, canvas.width, 1);
-  context.fillStyle = getComputedStyle(canvas).color;
-  const width = canvas.width / length;
-  for (const step of cached) context.fillRect(step * width, 0, Math.max(width, 1), 1);
+  const steps = isFollowed ? cached : new Set<number>();
+  const draw = (context: CanvasRenderingContext2D): void => {
+    const width = context.canvas.clientWidth / length;
+    for (const step of steps)
+      context.fillRect(step * width, 0, Math.max(width, 1), context.canvas.clientHeight);
+  };
+  const inputs = [isFollowed, cached, length];
+  return <DrawnCanvas class="cached" inputs={inputs} draw={draw} data-of={index} data-cached={steps.size} />;
 }
 
 /** Choice of the dimensions that run to the right and upwards. */
@@ -219,20 +193,18 @@ export function AxisChoice({ model }: { readonly model: ExploreModel }) {
       <h2 id="axes-title">Axes</h2>
       <div class="axis-row" hidden={x === y}>
         {(["x", "y"] as const).map((direction) => (
-          <label key={direction}>
-            <span aria-hidden="true">{direction === "x" ? "→" : "↑"}</span>
-            <span class="spoken">{direction === "x" ? "Horizontal axis" : "Vertical axis"}</span>
-            <select
-              value={axes[direction]}
-              onChange={(event) => choose(direction, Number(event.currentTarget.value))}
-            >
-              {variable.dims.map((dim, index) => (
-                <option key={dim} value={index}>
-                  {dim}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            key={direction}
+            label={
+              <>
+                <span aria-hidden="true">{direction === "x" ? "→" : "↑"}</span>
+                <span class="spoken">{direction === "x" ? "Horizontal axis" : "Vertical axis"}</span>
+              </>
+            }
+            value={variable.dims[axes[direction]]!}
+            options={variable.dims.map((dim) => [dim, dim])}
+            onChoose={(dim) => choose(direction, variable.dims.indexOf(dim))}
+          />
         ))}
         <IconButton icon="swap" label="Swap the axes" onClick={() => model.setAxes(y, x)} />
       </div>

@@ -15,7 +15,6 @@ import {
 import { positionOf } from "./axis-ticks.js";
 import { ColourModel } from "./colour/colour-model.js";
 import { Camera, shortPlace } from "./map/camera.js";
-import { NO_CONTENTS, type PictureContents } from "./map/frame-painter.js";
 import { PictureLoader } from "./map/picture-loader.js";
 import type { MapPlane } from "./map/plane-box.js";
 import { ProbeModel } from "./map/probe-model.js";
@@ -51,8 +50,8 @@ export class ExploreModel implements PageState {
   /** Sentences about parts of the address that could not be read. */
   readonly addressProblems = signal<readonly string[]>([]);
 
-  /** What the picture has besides values in the range, as it was painted last. */
-  readonly contents = signal<PictureContents>(NO_CONTENTS);
+  /** Bytes of the picture as it was painted last; none if it is painted in its own colours. */
+  readonly contents = signal<ReadonlySet<number>>(new Set());
   readonly hasCoast = signal(true);
 
   readonly variable = computed(

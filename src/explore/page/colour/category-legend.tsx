@@ -1,5 +1,6 @@
-import { useEffect, useRef } from "preact/hooks";
-import { useValue, watchLook } from "../hooks.js";
+import { ABOVE, MISSING } from "../../protocol.js";
+import { DrawnCanvas } from "../controls.js";
+import { clearedContext, useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import { type Categories, categoryColour } from "./categories.js";
 
@@ -10,22 +11,16 @@ const GAP = 16;
 /** The legend in place of the colour bar: the colour and the name of each category. A canvas, since saved pictures have it too. */
 export function CategoryLegend(props: { readonly model: ExploreModel; readonly categories: Categories }) {
   const { model, categories } = props;
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const { hasAbove, bytes } = useValue(model.contents);
+  const bytes = useValue(model.contents);
   const names = shownNames(categories, bytes);
-  useEffect(() => {
-    const element = canvas.current;
-    if (element === null) return undefined;
-    const draw = (): void => drawLegend(element, categories, names, hasAbove);
-    draw();
-    return watchLook(element, draw);
-  }, [categories, names.join(" "), hasAbove]);
+  const hasOther = bytes.has(ABOVE);
   return (
     <div class="bar">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys */}
       <section class="bar-scale categories" tabIndex={0} aria-label="Categories">
-        <canvas
-          ref={canvas}
+        <DrawnCanvas
+          inputs={[categories, names.join(" "), hasOther]}
+          draw={(context) => drawLegend(context, categories, names, hasOther)}
           role="img"
           aria-label={`Categories: ${names.map((index) => categories.names[index]).join(", ")}`}
         />
@@ -43,11 +38,10 @@ export function Legend({
   readonly model: ExploreModel;
   readonly text?: string | undefined;
 }) {
-  const { hasMissing } = useValue(model.contents);
   return (
     <p class="legend">
       {text !== undefined && <span class="units">{text}</span>}
-      {hasMissing && (
+      {useValue(model.contents).has(MISSING) && (
         <span>
           <span class="hatch" aria-hidden="true" /> missing
         </span>
@@ -66,17 +60,12 @@ function shownNames({ bytes }: Categories, inPicture: ReadonlySet<number>): numb
 }
 
 function drawLegend(
-  canvas: HTMLCanvasElement,
+  measured: CanvasRenderingContext2D,
   categories: Categories,
   shown: readonly number[],
   hasOther: boolean,
 ): void {
-  const context = canvas.getContext("2d");
-  const { clientWidth: width } = canvas;
-  if (context === null || width === 0) return;
-  const style = getComputedStyle(canvas);
-  const font = `12px ${style.fontFamily}`;
-  context.font = font;
+  const { canvas } = measured;
   const items = shown.map((index) => ({
     name: categories.names[index]!,
     colour: categoryColour(categories, categories.bytes[index]),
@@ -84,24 +73,21 @@ function drawLegend(
   if (hasOther) items.push({ name: "other", colour: categoryColour(categories, undefined) });
   let [x, y] = [0, 0];
   const placed = items.map(({ name, colour }) => {
-    const wide = SWATCH + 6 + context.measureText(name).width + GAP;
-    if (x > 0 && x + wide - GAP > width) [x, y] = [0, y + LINE];
+    const wide = SWATCH + 6 + measured.measureText(name).width + GAP;
+    if (x > 0 && x + wide - GAP > canvas.clientWidth) [x, y] = [0, y + LINE];
     const item = { name, colour, x, y };
     x += wide;
     return item;
   });
-  const height = y + LINE;
-  canvas.style.height = `${height}px`;
-  const ratio = devicePixelRatio;
-  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-  context.scale(ratio, ratio);
-  context.font = font;
+  canvas.style.height = `${y + LINE}px`;
+  const context = clearedContext(canvas)!;
+  const text = context.fillStyle;
   context.textBaseline = "middle";
   for (const item of placed) {
     const middle = item.y + LINE / 2;
     context.fillStyle = item.colour;
     context.fillRect(item.x, middle - SWATCH / 2, SWATCH, SWATCH);
-    context.fillStyle = style.color;
+    context.fillStyle = text;
     context.fillText(item.name, item.x + SWATCH + 6, middle);
   }
 }

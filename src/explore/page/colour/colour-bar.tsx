@@ -1,9 +1,9 @@
-import { effect } from "@preact/signals-core";
-import { useEffect, useRef } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { unitText, withUnits } from "../../../cf/unit-text.js";
-import type { ShownRange } from "../../protocol.js";
+import { ABOVE, BELOW, type ShownRange } from "../../protocol.js";
 import { fittingTicks, numberTicks, powerTicks, type Tick } from "../axis-ticks.js";
-import { useValue, watchLook } from "../hooks.js";
+import { DrawnCanvas } from "../controls.js";
+import { useValue } from "../hooks.js";
 import { cssColour } from "../map/frame-painter.js";
 import type { ExploreModel } from "../model.js";
 import { Legend } from "./category-legend.js";
@@ -35,14 +35,11 @@ function domainOf(range: ShownRange): BarDomain {
 }
 
 /** Draws the colour bar: histogram, strip of the scale, arrows if the picture has cells beyond its ends, and ticks. */
-function drawColourBar(canvas: HTMLCanvasElement, model: ExploreModel, fixed?: BarDomain): void {
-  const context = canvas.getContext("2d");
+function drawColourBar(context: CanvasRenderingContext2D, model: ExploreModel, fixed?: BarDomain): void {
   const range = model.colours.range.peek();
-  const { clientWidth: width, clientHeight: height } = canvas;
-  if (context === null || range === undefined || width === 0) return;
-  const ratio = devicePixelRatio;
-  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-  context.scale(ratio, ratio);
+  if (range === undefined) return;
+  const { clientWidth: width, clientHeight: height, dataset } = context.canvas;
+  const text = context.fillStyle as string;
   const domain = fixed ?? domainOf(range);
   const table = model.colours.table.peek();
   const colourAt = (value: number): string => {
@@ -56,10 +53,10 @@ function drawColourBar(canvas: HTMLCanvasElement, model: ExploreModel, fixed?: B
     context.fillStyle = colourAt(domain.valueAt((x + 0.5) / width));
     context.fillRect(Math.max(x, begin), top, Math.min(1, end - x) + 0.5, STRIP);
   }
-  const { hasBelow, hasAbove } = model.contents.peek();
+  const contents = model.contents.peek();
   const arrows = [
-    [hasBelow, begin, -STRIP, range.low],
-    [hasAbove, end, STRIP, range.high],
+    [contents.has(BELOW), begin, -STRIP, range.low],
+    [contents.has(ABOVE), end, STRIP, range.high],
   ] as const;
   for (const [isThere, x, length, value] of arrows) {
     if (!isThere) continue;
@@ -70,8 +67,9 @@ function drawColourBar(canvas: HTMLCanvasElement, model: ExploreModel, fixed?: B
     context.lineTo(x, top + STRIP);
     context.fill();
   }
+  [context.fillStyle, context.strokeStyle] = [text, text];
   drawLabels(context, range, domain, top);
-  canvas.dataset.range = `${range.low},${range.high}`;
+  dataset.range = `${range.low},${range.high}`;
 }
 
 function drawHistogram(
@@ -106,12 +104,8 @@ function drawLabels(
   top: number,
 ): void {
   const { clientWidth: width, clientHeight: height } = context.canvas;
-  const style = getComputedStyle(context.canvas);
   const [begin, end] = [domain.positionOf(range.low) * width, domain.positionOf(range.high) * width];
-  context.fillStyle = style.color;
-  context.font = `12px ${style.fontFamily}`;
   context.textBaseline = "bottom";
-  context.strokeStyle = style.color;
   context.strokeRect(begin - 0.5, top - 0.5, end - begin + 1, STRIP + 1);
   const widthOf = ({ label }: Tick): number => context.measureText(label).width;
   const spanOf = (tick: Tick): [number, number] => {
@@ -139,54 +133,29 @@ const KEY_STEPS: Readonly<Record<string, number>> = {
 
 /** The colour bar: the histogram of the values in their colours, with a handle at each end of the range. */
 export function ColourBar({ model }: { readonly model: ExploreModel }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const dragged = useRef<BarDomain | undefined>(undefined);
-  const range = useValue(model.colours.range);
+  const { colours, contents } = model;
+  const range = useValue(colours.range);
+  const inputs = [range, useValue(colours.table), useValue(colours.found), useValue(contents)];
+  // What the bar spans while an end is dragged. Once that is dropped, the bar shows the new range from end to end.
+  const [dragged, setDragged] = useState<BarDomain | undefined>();
   const units = useValue(model.variable)?.units;
-  // Once an end is dropped, the bar shows the new range from end to end.
-  const draw = () => {
-    // A picture without a scale may have taken the bar away since.
-    if (canvas.current !== null) drawColourBar(canvas.current, model, dragged.current);
-  };
-  useEffect(() => startBar(canvas.current!, model, draw), [model]);
   return (
     <div class="bar">
       <div class="bar-scale">
-        <canvas
-          ref={canvas}
+        <DrawnCanvas
+          inputs={[...inputs, dragged]}
+          draw={(context) => drawColourBar(context, model, dragged)}
           role="img"
           aria-label={`Colour bar${range === undefined ? "" : ` from ${range.low} to ${withUnits(String(range.high), units)}`}`}
         />
         {range !== undefined &&
           (["low", "high"] as const).map((end) => (
-            <RangeHandle key={end} {...{ model, end, range, units, dragged }} onDropped={draw} />
+            <RangeHandle key={end} {...{ model, end, range, units, dragged, setDragged }} />
           ))}
       </div>
       <Legend model={model} text={units === undefined ? undefined : unitText(units)} />
     </div>
   );
-}
-
-/** Draws the bar whenever something that it shows changes. @returns A function that ends that. */
-function startBar(canvas: HTMLCanvasElement, model: ExploreModel, draw: () => void): () => void {
-  let timer: number | undefined;
-  const schedule = (): void => {
-    timer ??= requestAnimationFrame(() => {
-      timer = undefined;
-      draw();
-    });
-  };
-  const stop = effect(() => {
-    void [model.colours.table.value, model.colours.range.value, model.colours.found.value];
-    void [model.variable.value, model.contents.value];
-    schedule();
-  });
-  const stopWatching = watchLook(canvas, schedule);
-  return () => {
-    stop();
-    stopWatching();
-    if (timer !== undefined) cancelAnimationFrame(timer);
-  };
 }
 
 /** An end of the range that is moved by the pointer or by keys. */
@@ -195,12 +164,11 @@ function RangeHandle(props: {
   readonly end: "low" | "high";
   readonly range: ShownRange;
   readonly units: string | undefined;
-  /** What the bar spans while an end is dragged. */
-  readonly dragged: { current: BarDomain | undefined };
-  readonly onDropped: () => void;
+  readonly dragged: BarDomain | undefined;
+  readonly setDragged: (domain: BarDomain | undefined) => void;
 }) {
-  const { model, end, range, units, dragged, onDropped } = props;
-  const domain = dragged.current ?? domainOf(range);
+  const { model, end, range, units, dragged, setDragged } = props;
+  const domain = dragged ?? domainOf(range);
   const setEnd = (value: number): void => {
     const now = model.colours.range.peek();
     if (now === undefined) return;
@@ -221,18 +189,15 @@ function RangeHandle(props: {
       style={{ left: `${domain.positionOf(range[end]) * 100}%` }}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
-        dragged.current = domainOf(range);
+        setDragged(domainOf(range));
       }}
       onPointerMove={(event) => {
         const parent = event.currentTarget.parentElement;
-        if (dragged.current === undefined || parent === null) return;
+        if (dragged === undefined || parent === null) return;
         const { left, width } = parent.getBoundingClientRect();
-        setEnd(dragged.current.valueAt((event.clientX - left) / width));
+        setEnd(dragged.valueAt((event.clientX - left) / width));
       }}
-      onLostPointerCapture={() => {
-        dragged.current = undefined;
-        onDropped();
-      }}
+      onLostPointerCapture={() => setDragged(undefined)}
       onKeyDown={(event) => {
         const step = KEY_STEPS[event.key];
         if (step === undefined) return;

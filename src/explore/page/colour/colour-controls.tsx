@@ -45,7 +45,7 @@ export function ColourControls({ model }: { readonly model: ExploreModel }) {
       />
       <RangeInput model={model} end="low" />
       <RangeInput model={model} end="high" />
-      <button type="button" class="quiet" onClick={() => void colours.fitHere()}>
+      <button type="button" onClick={() => void colours.fitHere()}>
         Fit to view
       </button>
       <Check label="Log scale" isSet={choice.isLog} onChange={(isLog) => colours.choose({ isLog })} />

@@ -1,4 +1,4 @@
-import { ABOVE, BELOW, FIRST, LAST, MISSING, UNREAD } from "../../protocol.js";
+import { FIRST, LAST, MISSING, UNREAD } from "../../protocol.js";
 
 /** A colour: red, green, blue, and opacity, each 0 to 255. */
 type Rgba = readonly [number, number, number, number];
@@ -40,23 +40,6 @@ export function outlineDots(pixels: Uint8Array, width: number, line: Rgba, targe
 /** Part of a picture that the grid covers, in pixels: from `left` and `top` to before `right` and `bottom`. */
 export type Inside = Readonly<Record<"left" | "right" | "top" | "bottom", number>>;
 
-/** What a picture contains besides values in the range. */
-export interface PictureContents {
-  readonly hasBelow: boolean;
-  readonly hasAbove: boolean;
-  readonly hasMissing: boolean;
-  /** Bytes that occur. */
-  readonly bytes: ReadonlySet<number>;
-}
-
-/** What a picture contains before it is painted, or if it is painted in its own colours. */
-export const NO_CONTENTS: PictureContents = Object.freeze({
-  hasBelow: false,
-  hasAbove: false,
-  hasMissing: false,
-  bytes: new Set<number>(),
-});
-
 /** Returns the index in a colour table of 256 for a byte of a picture. Values beyond the range have the colours of its ends. */
 export function tableIndexOf(byte: number): number {
   const clamped = Math.max(FIRST, Math.min(LAST, byte));
@@ -65,7 +48,7 @@ export function tableIndexOf(byte: number): number {
 
 /**
  * Colours the bytes of a picture. Missing cells are hatched, so that no colour of a scale looks like them; what waits for data is
- * checked; what lies outside of the grid is clear. `period` is the distance of stripes.
+ * checked; what lies outside of the grid is clear. `period` is the distance of stripes. Returns the bytes of cells that occur.
  */
 export function paintFrame(
   pixels: Uint8Array,
@@ -75,7 +58,7 @@ export function paintFrame(
   inside: Inside,
   target: Uint32Array,
   period: number,
-): PictureContents {
+): ReadonlySet<number> {
   const colours = new Uint32Array(256);
   const channels = new Uint8Array(colours.buffer);
   for (let byte = 0; byte < 256; byte++) {
@@ -103,6 +86,5 @@ export function paintFrame(
     }
     if (++x === width) [x, y] = [0, y + 1];
   }
-  const bytes = new Set([...seen.keys()].filter((byte) => seen[byte] === 1));
-  return { hasBelow: bytes.has(BELOW), hasAbove: bytes.has(ABOVE), hasMissing: bytes.has(MISSING), bytes };
+  return new Set([...seen.keys()].filter((byte) => seen[byte] === 1));
 }

@@ -10,6 +10,7 @@ import {
   type Tick,
   tickCount,
 } from "../axis-ticks.js";
+import { clearedContext } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import type { ResolvedView } from "../page-state.js";
 import { type Coasts, linesInBox } from "./coastline.js";
@@ -55,23 +56,13 @@ interface Drawing {
 
 /** Draws what lies above the cells: graticule with labels, coast, the cells under the pointer and of the plot. */
 export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coasts: Coasts): void {
-  const context = canvas.getContext("2d");
+  const context = clearedContext(canvas);
   const [resolved, box, size] = [model.resolved.peek(), model.camera.box.peek(), model.camera.canvas.peek()];
-  const { clientWidth, clientHeight } = canvas;
-  const ratio = devicePixelRatio;
-  const [width, height] = [Math.round(clientWidth * ratio), Math.round(clientHeight * ratio)];
-  if (canvas.width !== width) canvas.width = width;
-  if (canvas.height !== height) canvas.height = height;
-  if (context === null) return;
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, clientWidth, clientHeight);
-  if (resolved?.axes === undefined || box === undefined) return;
+  if (context === undefined || resolved?.axes === undefined || box === undefined) return;
   const plane = model.plane.peek();
   const isMap = isMapPlane(plane);
-  const margins = marginsOf(
-    clientWidth,
-    untracked(() => titleRoomOf(model)),
-  );
+  const titleRoom = untracked(() => titleRoomOf(model));
+  const margins = marginsOf(canvas.clientWidth, titleRoom);
   const drawing: Drawing = { context, style: getComputedStyle(canvas), model, resolved, box, size, margins };
   drawGraticule(drawing);
   if (!isMap) drawTitles(drawing);
@@ -149,7 +140,6 @@ function drawGraticule(drawing: Drawing): void {
   const plane = drawing.model.plane.peek();
   // Lines of a projection are drawn by themselves: here are their labels.
   const isMap = plane?.aspect === "degrees";
-  context.font = `12px ${style.fontFamily}`;
   const [xTicks, yTicks] = ticksOf(drawing);
   context.fillStyle = style.getPropertyValue("--muted");
   context.strokeStyle = style.getPropertyValue(isMap ? "--graticule" : "--muted");

@@ -7,7 +7,7 @@ import type { ExploreModel } from "../model.js";
 import type { ShownFrame } from "../page-state.js";
 import { pictureText, tooMuchText } from "../status-text.js";
 import { COASTS, type Coasts, loadCoast } from "./coastline.js";
-import { type GroundColours, NO_CONTENTS, outlineDots, paintFrame, parseColour } from "./frame-painter.js";
+import { type GroundColours, outlineDots, paintFrame, parseColour } from "./frame-painter.js";
 import { listenToKeys, listenToPointers } from "./map-input.js";
 import { drawOverlay, marginsOf, titleRoomOf } from "./map-overlay.js";
 import { degreesAcross } from "./map-projection.js";
@@ -206,7 +206,7 @@ class PicturePainter {
     if (frame.request.bands !== undefined) {
       image.data.set(pixels);
       context.putImageData(image, 0, 0);
-      model.contents.value = NO_CONTENTS;
+      model.contents.value = new Set();
       return canvas;
     }
     // Once all is read, pixels without data lie outside of the grid.

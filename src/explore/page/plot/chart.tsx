@@ -107,8 +107,8 @@ function coloursOf(element: Element): PlotColours {
   return {
     line: named("--accent"),
     text: named("--text"),
-    grid: named("--plot-grid"),
+    grid: named("--line"),
     mark: named("--mark"),
-    fill: named("--plot-fill"),
+    fill: `${named("--accent")}38`,
   };
 }

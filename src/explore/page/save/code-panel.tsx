@@ -76,7 +76,7 @@ function ClientChoice(props: {
     <fieldset class="tabs">
       <legend class="spoken">Client</legend>
       {props.codes.map((each) => (
-        <label key={each.client}>
+        <label class="check" key={each.client}>
           <input
             type="radio"
             name="code-client"
