@@ -74,8 +74,11 @@ t.test("a box sees the lines in it, as often as the globe repeats", async (t) =>
       ],
     ]),
   );
-  const shifts = (left: number, right: number, bottom = -90, top = 90): number[][] =>
-    linesInBox(lines, { left, right, bottom, top }).map(({ line, shift }) => [lines.indexOf(line), shift]);
+  const shifts = (left: number, right: number, bottom = -90, top = 90): (number | undefined)[][] =>
+    linesInBox(lines, { left, right, bottom, top }).map(({ points, shift }) => [
+      lines.findIndex((line) => line.points === points),
+      shift,
+    ]);
   t.strictSame(shifts(-180, 180), [
     [0, 0],
     [1, 0],

@@ -419,7 +419,8 @@ function firstFrom(bound: number, length: number, valueAt: (nth: number) => numb
   return low;
 }
 
-function textTicks(texts: readonly string[], first: number, last: number, count: number): Tick[] {
+/** Returns ticks of names or dates, from a first to a last cell. */
+export function textTicks(texts: readonly string[], first: number, last: number, count: number): Tick[] {
   const step = Math.max(1, Math.ceil((last - first + 1) / Math.max(1, count)));
   return multiples(first, last, step).map((value) => ({ value, label: shortDate(texts[value]!) }));
 }
@@ -437,16 +438,11 @@ function stepsBetween(
   low: number,
   high: number,
 ): [number, number] | undefined {
-  const isInside = (index: number): boolean => {
-    const value = numbers === undefined ? index : numbers[index]!;
-    return value >= low && value <= high;
-  };
-  const steps = Array.from({ length }, (_, index) => index).filter(isInside);
+  const valueAt = (index: number): number => (numbers === undefined ? index : numbers[index]!);
+  const steps = range(0, length - 1).filter((index) => valueAt(index) >= low && valueAt(index) <= high);
   return steps.length === 0 ? undefined : [steps[0]!, steps.at(-1)!];
 }
 
 function multiples(low: number, high: number, step: number): number[] {
-  const first = Math.ceil(low / step - 1e-9);
-  const count = Math.floor(high / step + 1e-9) - first + 1;
-  return Array.from({ length: Math.max(0, count) }, (_, index) => (first + index) * step);
+  return range(Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)).map((index) => index * step);
 }

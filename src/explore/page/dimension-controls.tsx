@@ -80,6 +80,7 @@ function Dimension(props: {
   const isPlaying = useValue(model.playback.axis) === index;
   const { dim, length } = axis;
   const last = length - 1;
+  const labels = (context: CanvasRenderingContext2D): void => drawTicks(context, axis, values);
   const move = (target: number): void => {
     model.playback.stop();
     model.setStep(index, target);
@@ -109,19 +110,13 @@ function Dimension(props: {
             <CachedTrack model={model} index={index} length={length} />
             <input
               type="range"
-              min={0}
               max={last}
-              step={1}
               value={step}
               aria-label={dim}
               aria-valuetext={stepText(values, step, axis)}
               onInput={(event) => move(event.currentTarget.valueAsNumber)}
             />
-            <DrawnCanvas
-              class="ticks"
-              inputs={[axis, values]}
-              draw={(context) => drawTicks(context, axis, values)}
-            />
+            <DrawnCanvas class="ticks" inputs={[axis, values]} draw={labels} />
           </div>
           <span class="dim-count muted">
             {count(step + 1)} / {count(length)}

@@ -4,7 +4,6 @@ import type { JsonObject } from "../../json/json-value.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type Axis, cellAxis, createAxis, dataExtent } from "../axis.js";
 import {
-  type AxisAnswer,
   type AxisDescription,
   type AxisValues,
   type DatasetDescription,
@@ -24,6 +23,8 @@ import type { PageState, ResolvedView } from "./page-state.js";
 interface KnownAxis {
   readonly values: AxisValues;
   readonly places: Axis;
+  /** Of a curvilinear grid whose latitude it was asked for with. */
+  readonly extent?: GridExtent | undefined;
 }
 
 /** Returns the variable of a view: its own, else the one that is most worth a look; undefined if the dataset has none. */
@@ -208,7 +209,6 @@ function wordsOf(position: Position): string {
 export class CoordinateLoader {
   readonly #model: PageState;
   readonly #known = signal<ReadonlyMap<string, KnownAxis>>(new Map());
-  readonly #extents = signal<ReadonlyMap<string, GridExtent>>(new Map());
   readonly #asked = new Set<string>();
 
   constructor(model: PageState) {
@@ -226,40 +226,31 @@ export class CoordinateLoader {
 
   /** Returns the extent of a curvilinear grid; undefined until it is known, or if the variable has none. */
   extentOf({ curvilinear }: VariableDescription): GridExtent | undefined {
-    return curvilinear && this.#extents.value.get(curvilinear.latitude);
+    return curvilinear && this.#known.value.get(curvilinear.latitude)?.extent;
   }
 
   /** Reads what is not read yet. */
   read(): void {
-    const variable = this.#model.variable.peek();
-    variable?.axes.forEach((description, axis) => {
-      const { coordinate, length } = description;
-      void this.#ask(coordinate, variable.path, axis, (key, { values = INDEX_AXIS }) => {
-        const known = { values, places: createAxis(length, values, description) };
-        this.#known.value = new Map(this.#known.peek()).set(key, known);
-      });
-    });
-    const { path = "", plane, curvilinear } = variable ?? {};
-    void this.#ask(curvilinear?.latitude, path, plane?.x ?? 0, (key, { extent }) => {
-      if (extent !== undefined) this.#extents.value = new Map(this.#extents.peek()).set(key, extent);
-    });
+    const { path = "", axes = [], plane, curvilinear } = this.#model.variable.peek() ?? {};
+    axes.forEach(({ coordinate }, axis) => void this.#ask(coordinate, path, axes, axis));
+    void this.#ask(curvilinear?.latitude, path, axes, plane?.x ?? 0);
   }
 
-  /** Asks for an axis, unless that was done under this key. @param take Called with nothing after a failure. */
+  /** Asks for an axis, unless that was done under this key. */
   async #ask(
     key: string | undefined,
     variable: string,
+    axes: readonly AxisDescription[],
     axis: number,
-    take: (key: string, answer: Partial<AxisAnswer>) => void,
   ): Promise<void> {
     if (key === undefined || this.#asked.has(key)) return;
     this.#asked.add(key);
-    try {
-      take(key, await this.#model.client.ask<"axis">({ kind: "axis", variable, axis }));
-    } catch (error) {
+    const answer = await this.#model.client.ask<"axis">({ kind: "axis", variable, axis }).catch((error) => {
       this.#asked.delete(key);
       this.#model.fail(error);
-      take(key, {});
-    }
+    });
+    const { values = INDEX_AXIS, extent } = answer ?? {};
+    const places = createAxis(axes[axis]!.length, values, axes[axis]);
+    this.#known.value = new Map(this.#known.peek()).set(key, { values, places, extent });
   }
 }

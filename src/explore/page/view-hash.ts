@@ -1,5 +1,6 @@
 import { isColourScaleName } from "../../colour/colour-scales.js";
 import type { Box, ColourChoice, Position, Probe, View } from "../protocol.js";
+import { boxText } from "./map/plane-box.js";
 
 /** A view that was read from an address, and a sentence for each part of the address that could not be. */
 interface ParsedView {
@@ -24,7 +25,7 @@ export function formatViewHash(view: View): string {
       DIMENSION + dim,
       formatPosition(position),
     ]),
-    ["box", box && [box.left, box.bottom, box.right, box.top].join(",")],
+    ["box", box && boxText(box)],
     ["c", colour.scale],
     ["r", formatRange(colour.range)],
     ["p", probe && `${probe.x},${probe.y}`],

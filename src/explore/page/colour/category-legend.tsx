@@ -31,13 +31,8 @@ export function CategoryLegend(props: { readonly model: ExploreModel; readonly c
 }
 
 /** What the colours count, and what missing cells look like. */
-export function Legend({
-  model,
-  text,
-}: {
-  readonly model: ExploreModel;
-  readonly text?: string | undefined;
-}) {
+export function Legend(props: { readonly model: ExploreModel; readonly text?: string | undefined }) {
+  const { model, text } = props;
   return (
     <p class="legend">
       {text !== undefined && <span class="units">{text}</span>}

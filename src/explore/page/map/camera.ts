@@ -1,7 +1,17 @@
 import { batch, computed, type ReadonlySignal, signal } from "@preact/signals-core";
 import type { Box, Viewport } from "../../protocol.js";
 import type { PageState } from "../page-state.js";
-import { centreOfBox, fitBox, type Place, panBox, type Size, wholeBox, zoomBox } from "./plane-box.js";
+import {
+  boxText,
+  centreOfBox,
+  fitBox,
+  mapBox,
+  type Place,
+  panBox,
+  type Size,
+  wholeBox,
+  zoomBox,
+} from "./plane-box.js";
 
 /** Part of a pixel that no screen shows. */
 const UNSEEN = 0.01;
@@ -12,15 +22,14 @@ export function shortPlace({ x, y }: Place, box: Box, size: Size): Place {
   return { x: rounded(x, perX * UNSEEN), y: rounded(y, perY * UNSEEN) };
 }
 
-/** Pixels that no screen has along one side. */
-const MOST_PIXELS = 10_000;
-
-/** Returns a box that is shorter to write, and looks the same. */
+/** Returns a box that is shorter to write, and looks the same: no screen has a million pixels along one side. */
 export function shortBox(box: Box): Box {
-  const size = { width: MOST_PIXELS, height: MOST_PIXELS };
-  const bottomLeft = shortPlace({ x: box.left, y: box.bottom }, box, size);
-  const topRight = shortPlace({ x: box.right, y: box.top }, box, size);
-  return { left: bottomLeft.x, right: topRight.x, bottom: bottomLeft.y, top: topRight.y };
+  const [width, height] = [box.right - box.left, box.top - box.bottom];
+  return mapBox(
+    box,
+    (x) => rounded(x, width * 1e-6),
+    (y) => rounded(y, height * 1e-6),
+  );
 }
 
 /** Rounds a number to the fewest decimals that move it by no more than a tolerance. */
@@ -63,7 +72,7 @@ export class Camera {
       if (shown === undefined || size.width === 0 || size.height === 0) return undefined;
       const box = fitBox(shown, view.value.box ?? wholeBox(shown), size);
       // The same object as before, if nothing has moved: what depends on it need not be made again.
-      if (last === undefined || !isSameBox(box, last)) last = box;
+      if (last === undefined || boxText(box) !== boxText(last)) last = box;
       return last;
     });
     this.viewport = computed(() => {
@@ -115,17 +124,9 @@ export class Camera {
         this.isMoving.value = false;
         const { box } = this.#model.view.peek();
         // Not while it moves: errors of rounding would add up.
-        if (box !== undefined && !isSameBox(box, shortBox(box))) this.#model.change({ box: shortBox(box) });
+        if (box !== undefined && boxText(box) !== boxText(shortBox(box)))
+          this.#model.change({ box: shortBox(box) });
       });
     }, REST_MS);
   }
-}
-
-function isSameBox(one: Box, other: Box): boolean {
-  return (
-    one.left === other.left &&
-    one.right === other.right &&
-    one.bottom === other.bottom &&
-    one.top === other.top
-  );
 }

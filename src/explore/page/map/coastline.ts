@@ -1,8 +1,26 @@
 import type { Box, GridExtent } from "../../protocol.js";
 import { ascending } from "./plane-box.js";
 
+/** A line in the plane: x and y by turns. */
+export interface PlaneLine {
+  readonly points: Float64Array | Float32Array;
+  /** Added to all x. */
+  readonly shift?: number;
+}
+
 /** A line of a coast: longitudes and latitudes by turns, and its bounds. */
-export type CoastLine = GridExtent & { readonly points: Float32Array };
+export type CoastLine = GridExtent & PlaneLine;
+
+/** Returns a line with its bounds. */
+export function boundedLine(points: PlaneLine["points"]): CoastLine {
+  let [west, east, south, north] = [Infinity, -Infinity, Infinity, -Infinity];
+  for (let index = 0; index < points.length; index += 2) {
+    const [x, y] = [points[index]!, points[index + 1]!];
+    [west, east] = [Math.min(west, x), Math.max(east, x)];
+    [south, north] = [Math.min(south, y), Math.max(north, y)];
+  }
+  return { points, west, east, south, north };
+}
 
 /** Units of the stored coordinates per degree. */
 export const PER_DEGREE = 100;
@@ -31,31 +49,26 @@ export function decodeCoastline(bytes: Uint8Array): CoastLine[] {
   };
   while (at < bytes.length) {
     const points = new Float32Array(read() * 2);
-    let [x, y, west, east, south, north] = [0, 0, 180, -180, 90, -90];
+    let [x, y] = [0, 0];
     for (let index = 0; index < points.length; index += 2) {
       x += readSigned();
       y += readSigned();
-      const [longitude, latitude] = [x / PER_DEGREE, y / PER_DEGREE];
-      points[index] = longitude;
-      points[index + 1] = latitude;
-      [west, east] = [Math.min(west, longitude), Math.max(east, longitude)];
-      [south, north] = [Math.min(south, latitude), Math.max(north, latitude)];
+      points.set([x / PER_DEGREE, y / PER_DEGREE], index);
     }
-    lines.push({ points, west, east, south, north });
+    lines.push(boundedLine(points));
   }
   return lines;
 }
 
-/** Returns the lines that a box may show, each with the multiple of 360 degrees by which it is moved. */
-export function linesInBox(lines: readonly CoastLine[], box: Box): { line: CoastLine; shift: number }[] {
+/** Returns the lines that a box may show; of lines that go round the globe, each moved by the multiple of 360 degrees. */
+export function linesInBox(lines: readonly CoastLine[], box: Box, wraps = true): PlaneLine[] {
   const { left, right, bottom, top } = ascending(box);
-  const found: { line: CoastLine; shift: number }[] = [];
-  for (let turn = Math.floor((left - 180) / 360); turn <= Math.ceil((right + 180) / 360); turn++) {
-    const shift = turn * 360;
-    for (const line of lines) {
-      if (line.north < bottom || line.south > top) continue;
-      if (line.east + shift < left || line.west + shift > right) continue;
-      found.push({ line, shift });
+  const [first, last] = wraps ? [Math.floor((left - 180) / 360), Math.ceil((right + 180) / 360)] : [0, 0];
+  const found: PlaneLine[] = [];
+  for (let shift = first * 360; shift <= last * 360; shift += 360) {
+    for (const { points, west, east, south, north } of lines) {
+      if (north >= bottom && south <= top && east + shift >= left && west + shift <= right)
+        found.push({ points, shift });
     }
   }
   return found;

@@ -1,7 +1,8 @@
 import type { Box, GridExtent } from "../../protocol.js";
 import { degreeTicks, type Tick, tickCount } from "../axis-ticks.js";
-import { type PlaneLine, projectLine, shortOf, visibleDegrees } from "./map-projection.js";
-import { type MapProjection, type Place, pointOf, type Size } from "./plane-box.js";
+import type { PlaneLine } from "./coastline.js";
+import { projectLine, shortOf, visibleDegrees } from "./map-projection.js";
+import { isInBox, type MapProjection, type Place, pointOf, type Size } from "./plane-box.js";
 
 /** The degrees of a line, and where they are written. */
 export interface PlaneLabel {
@@ -51,7 +52,7 @@ function createGraticule(projection: MapProjection, box: Box, size: Size): Grati
     const line = projectLine(projection, degreesAlong(side, value, seen), shortOf(box));
     lines.push(...line);
     const edge = side === 0 ? box.bottom : box.left;
-    const crossing = crossingsOf(line, 1 - side, edge).find((place) => isInside(place, box));
+    const crossing = crossingsOf(line, 1 - side, edge).find((place) => isInBox(place, box));
     if (crossing === undefined) others.push({ line, label, side });
     else ticks[side].push({ value: side === 0 ? crossing.x : crossing.y, label });
   };
@@ -92,10 +93,6 @@ function crossingsOf(line: readonly PlaneLine[], axis: number, value: number): P
     }
   }
   return places;
-}
-
-function isInside({ x, y }: Place, { left, right, bottom, top }: Box): boolean {
-  return (x - left) * (x - right) <= 0 && (y - bottom) * (y - top) <= 0;
 }
 
 /** Pixels between labels, and between them and the edges. */

@@ -13,10 +13,10 @@ import {
 import { clearedContext } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import type { ResolvedView } from "../page-state.js";
-import { type Coasts, linesInBox } from "./coastline.js";
-import { graticuleOf, type PlaneLabel } from "./graticule.js";
-import { type PlaneLine, projectedCoast } from "./map-projection.js";
-import { ascending, isMap as isMapPlane, pointOf, type Size } from "./plane-box.js";
+import { type Coasts, linesInBox, type PlaneLine } from "./coastline.js";
+import { graticuleOf } from "./graticule.js";
+import { projectedCoast } from "./map-projection.js";
+import { ascending, isMap as isMapPlane, type Place, pointOf, type Size } from "./plane-box.js";
 
 type Margins = Readonly<Record<"left" | "right" | "top" | "bottom", number>>;
 
@@ -74,7 +74,10 @@ export function drawOverlay(canvas: HTMLCanvasElement, model: ExploreModel, coas
   const graticule = plane?.projection && graticuleOf(plane.projection, box, size);
   if (graticule !== undefined) strokeLines(drawing, graticule.lines, [[1, "--graticule"]]);
   if (isMap && model.hasCoast.peek()) drawCoast(drawing, coasts);
-  for (const label of graticule?.inside ?? []) drawLabel(drawing, label);
+  context.textAlign = "center";
+  for (const { label, place } of graticule?.inside ?? [])
+    writeUpon(drawing, label, pointOf(box, size, place), "--coast", "--coast-halo");
+  context.textAlign = "left";
   const { pointer, fixed, hasCrossHair } = model.probes;
   drawCell(drawing, fixed.peek(), true);
   drawCell(drawing, pointer.peek(), hasCrossHair.peek());
@@ -89,7 +92,7 @@ function drawCoast(drawing: Drawing, { fine, coarse }: Coasts): void {
   const [plane, coast] = [model.plane.peek(), fine ?? coarse ?? []];
   const lines =
     plane?.projection === undefined
-      ? linesInBox(coast, box).map(({ line, shift }) => ({ points: line.points, shift }))
+      ? linesInBox(coast, box)
       : projectedCoast(plane.projection, plane, coast, box);
   drawing.context.lineJoin = "round";
   // A pale line below a dark one is seen on every colour.
@@ -100,39 +103,40 @@ function drawCoast(drawing: Drawing, { fine, coarse }: Coasts): void {
 }
 
 /** Draws lines of the plane, each with the widths and colours in their order. */
-function strokeLines(
-  { context, style, box, size }: Drawing,
-  lines: readonly PlaneLine[],
-  strokes: readonly (readonly [width: number, property: string])[],
-): void {
+function strokeLines(drawing: Drawing, lines: readonly PlaneLine[], strokes: Strokes): void {
+  const { box, size } = drawing;
   const [perX, perY] = [size.width / (box.right - box.left), size.height / (box.bottom - box.top)];
-  context.beginPath();
+  const path = new Path2D();
   for (const { points, shift = 0 } of lines) {
     for (let index = 0; index < points.length; index += 2) {
       const x = (points[index]! + shift - box.left) * perX;
       const y = (points[index + 1]! - box.top) * perY;
-      if (index === 0) context.moveTo(x, y);
-      else context.lineTo(x, y);
+      if (index === 0) path.moveTo(x, y);
+      else path.lineTo(x, y);
     }
   }
+  strokePath(drawing, path, strokes);
+}
+
+type Strokes = readonly (readonly [width: number, property: string])[];
+
+/** Draws a path once for each width and colour, in their order. */
+function strokePath({ context, style }: Drawing, path: Path2D, strokes: Strokes): void {
   for (const [width, property] of strokes) {
     context.lineWidth = width;
     context.strokeStyle = style.getPropertyValue(property);
-    context.stroke();
+    context.stroke(path);
   }
 }
 
-/** Writes the degrees of a line of the graticule upon it. */
-function drawLabel({ context, style, box, size }: Drawing, { place, label }: PlaneLabel): void {
-  const { x, y } = pointOf(box, size, place);
-  context.textAlign = "center";
-  context.textBaseline = "middle";
+/** Writes a text with a halo, since it lies upon something else. */
+function writeUpon({ context, style }: Drawing, text: string, { x, y }: Place, colour: string, halo: string) {
+  context.lineJoin = "round";
   context.lineWidth = 3;
-  context.strokeStyle = style.getPropertyValue("--coast-halo");
-  context.strokeText(label, x, y);
-  context.fillStyle = style.getPropertyValue("--coast");
-  context.fillText(label, x, y);
-  context.textAlign = "left";
+  context.strokeStyle = style.getPropertyValue(halo);
+  context.strokeText(text, x, y);
+  context.fillStyle = style.getPropertyValue(colour);
+  context.fillText(text, x, y);
 }
 
 function drawGraticule(drawing: Drawing): void {
@@ -141,32 +145,26 @@ function drawGraticule(drawing: Drawing): void {
   // Lines of a projection are drawn by themselves: here are their labels.
   const isMap = plane?.aspect === "degrees";
   const [xTicks, yTicks] = ticksOf(drawing);
+  const path = new Path2D();
   context.fillStyle = style.getPropertyValue("--muted");
-  context.strokeStyle = style.getPropertyValue(isMap ? "--graticule" : "--muted");
-  context.lineWidth = 1;
   context.textBaseline = "top";
   const bottom = margins.top + size.height;
   for (const tick of xTicks) {
     const x = margins.left + pointOf(box, size, { x: tick.value, y: box.top }).x;
-    drawLine(context, x, isMap ? margins.top : bottom, x, bottom + 4);
+    addLine(path, x, isMap ? margins.top : bottom, x, bottom + 4);
     context.fillText(tick.label, columnSpan(drawing, tick)[0], bottom + 6);
   }
   context.textBaseline = "middle";
-  context.lineJoin = "round";
   for (const tick of yTicks) {
     const y = margins.top + pointOf(box, size, { x: box.left, y: tick.value }).y;
-    drawLine(context, margins.left - 4, y, isMap ? margins.left + size.width : margins.left, y);
+    addLine(path, margins.left - 4, y, isMap ? margins.left + size.width : margins.left, y);
     const [top, below] = rowSpan(drawing, tick);
     const least = isMap ? 2 : TITLE;
     const left = Math.max(least, margins.left - 6 - context.measureText(tick.label).width);
     // A label that is wider than the margin covers some cells.
-    context.save();
-    context.lineWidth = 3;
-    context.strokeStyle = style.getPropertyValue("--bg");
-    context.strokeText(tick.label, left, (top + below) / 2);
-    context.restore();
-    context.fillText(tick.label, left, (top + below) / 2);
+    writeUpon(drawing, tick.label, { x: left, y: (top + below) / 2 }, "--muted", "--bg");
   }
+  strokePath(drawing, path, [[1, isMap ? "--graticule" : "--muted"]]);
 }
 
 /** Returns the left and right end of a label below the picture. */
@@ -257,7 +255,7 @@ const DOT_MARK = 9;
 
 /** Outlines a cell; one whose edges are not known is marked by its centre. */
 function drawCell(drawing: Drawing, answer: ProbeAnswer | undefined, isMarked: boolean): void {
-  const { context, style, model, resolved, box, size } = drawing;
+  const { model, resolved, box, size } = drawing;
   const { axes, places } = resolved;
   const { isCurved = false, hasDots = false, x: { wraps = false } = {} } = model.plane.peek() ?? {};
   if (axes === undefined || answer?.cell === undefined) return;
@@ -269,30 +267,22 @@ function drawCell(drawing: Drawing, answer: ProbeAnswer | undefined, isMarked: b
   const begin = pointOf(box, size, isCurved ? centre : { x: left + turn, y: bottom });
   const end = pointOf(box, size, isCurved ? centre : { x: right + turn, y: top });
   const [x, y] = [(begin.x + end.x) / 2, (begin.y + end.y) / 2];
-  for (const [width, property] of [
-    [3, "--coast-halo"],
-    [1.5, "--mark"],
-  ] as const) {
-    context.lineWidth = width;
-    context.strokeStyle = style.getPropertyValue(property);
-    if (!isCurved) context.strokeRect(begin.x, begin.y, end.x - begin.x, end.y - begin.y);
-    if (hasDots) {
-      context.beginPath();
-      context.arc(x, y, DOT_MARK, 0, 2 * Math.PI);
-      context.stroke();
-      continue;
-    }
-    if (!isMarked && !isCurved) continue;
+  const path = new Path2D();
+  if (!isCurved) path.rect(begin.x, begin.y, end.x - begin.x, end.y - begin.y);
+  if (hasDots) path.arc(x, y, DOT_MARK, 0, 2 * Math.PI);
+  else if (isMarked || isCurved) {
     for (const side of [-1, 1]) {
-      drawLine(context, x + side * 3, y, x + side * 10, y);
-      drawLine(context, x, y + side * 3, x, y + side * 10);
+      addLine(path, x + side * 3, y, x + side * 10, y);
+      addLine(path, x, y + side * 3, x, y + side * 10);
     }
   }
+  strokePath(drawing, path, [
+    [3, "--coast-halo"],
+    [1.5, "--mark"],
+  ]);
 }
 
-function drawLine(context: CanvasRenderingContext2D, x1: number, y1: number, x2: number, y2: number): void {
-  context.beginPath();
-  context.moveTo(x1, y1);
-  context.lineTo(x2, y2);
-  context.stroke();
+function addLine(path: Path2D, x1: number, y1: number, x2: number, y2: number): void {
+  path.moveTo(x1, y1);
+  path.lineTo(x2, y2);
 }

@@ -1,11 +1,12 @@
 import proj4 from "proj4";
 import type { GridProjection } from "../../../cf/grid-mapping.js";
 import type { Box, GridExtent } from "../../protocol.js";
-import { type CoastLine, linesInBox } from "./coastline.js";
+import { boundedLine, type CoastLine, linesInBox, type PlaneLine } from "./coastline.js";
 import {
   ascending,
   centreOfBox,
   type Degrees,
+  isInBox,
   type MapPlane,
   type MapProjection,
   type Place,
@@ -65,13 +66,6 @@ function createProjection(definition: string, scale: number): MapProjection | un
 
 /** A line on the Earth: longitudes and latitudes by turns. */
 type EarthLine = ArrayLike<number>;
-
-/** A line in the plane: x and y by turns. */
-export interface PlaneLine {
-  readonly points: Float64Array | Float32Array;
-  /** Added to all x. */
-  readonly shift?: number;
-}
 
 /** Part of the length of a piece by which its middle may be beside the straight line: pieces across a seam go the other way round. */
 const MOST_BEND = 0.2;
@@ -161,7 +155,7 @@ export function visibleDegrees(projection: MapProjection, box: Box): GridExtent 
   if (gap < 60) [west, east] = [-180, 180];
   for (const pole of [-90, 90]) {
     const place = projection.toPlane(0, pole);
-    if (place === undefined || !isInside(place, box)) continue;
+    if (place === undefined || !isInBox(place, box)) continue;
     [west, east] = [-180, 180];
     if (pole > 0) north = 90;
     else south = -90;
@@ -182,13 +176,10 @@ export function degreesAcross(projection: MapProjection | undefined, box: Box): 
   return Math.hypot(above.latitude - below.latitude, east) * 50;
 }
 
-/** A line of a coast in the plane of a projection, with its bounds. */
-type ProjectedLine = Box & PlaneLine;
-
-/** The lines of a coast in a part of a plane. */
+/** The lines of a coast in a part of a plane: x instead of longitudes, y instead of latitudes. */
 interface CoastPart {
   readonly area: Box;
-  readonly lines: readonly ProjectedLine[];
+  readonly lines: readonly CoastLine[];
 }
 
 const projected = new WeakMap<readonly CoastLine[], Map<MapProjection, CoastPart>>();
@@ -211,10 +202,7 @@ export function projectedCoast(
     part = projectCoast(projection, contains(whole, seen) ? whole : wide, coast, shortOf(whole));
     parts.set(projection, part);
   }
-  return part.lines.filter(
-    ({ left, right, bottom, top }) =>
-      left <= seen.right && right >= seen.left && bottom <= seen.top && top >= seen.bottom,
-  );
+  return linesInBox(part.lines, seen, false);
 }
 
 function contains(outer: Box, inner: Box): boolean {
@@ -235,10 +223,10 @@ function projectCoast(
   if (seen === undefined) return { area, lines: [] };
   const { west, east, south, north } = seen;
   const box = { left: west - BEYOND, right: east + BEYOND, bottom: south - BEYOND, top: north + BEYOND };
-  const lines = linesInBox(coast, box).map(({ line }) => line);
-  const parts = Array.from(new Set(lines)).flatMap(({ points }) => partsInBox(points, box));
+  const lines = new Set(linesInBox(coast, box).map(({ points }) => points));
+  const parts = Array.from(lines).flatMap((points) => partsInBox(points, box));
   const placed = parts.flatMap((part) => projectLine(projection, part, short));
-  return { area, lines: placed.map((part) => ({ ...part, ...boundsOf(part) })) };
+  return { area, lines: placed.map(({ points }) => boundedLine(points)) };
 }
 
 /** Returns the length of pieces that are seen, but do not cross a map of this box. */
@@ -247,12 +235,12 @@ export function shortOf({ left, right, bottom, top }: Box): number {
 }
 
 /** Returns the parts of a line of which each point, or one beside it, is in a box of degrees. */
-function partsInBox(points: Float32Array, { left, right, bottom, top }: Box): Float32Array[] {
+function partsInBox(points: PlaneLine["points"], { left, right, bottom, top }: Box): PlaneLine["points"][] {
   const isInBox = (index: number) => {
     const [x, y] = [points[index]!, points[index + 1]!];
     return y >= bottom && y <= top && x + 360 * Math.ceil((left - x) / 360) <= right;
   };
-  const parts: Float32Array[] = [];
+  const parts: PlaneLine["points"][] = [];
   for (let begin = 0; begin < points.length; begin += 2) {
     if (!isInBox(begin)) continue;
     let end = begin + 2;
@@ -261,18 +249,4 @@ function partsInBox(points: Float32Array, { left, right, bottom, top }: Box): Fl
     begin = end;
   }
   return parts;
-}
-
-function boundsOf({ points }: PlaneLine): Box {
-  let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
-  for (let index = 0; index < points.length; index += 2) {
-    const [x, y] = [points[index]!, points[index + 1]!];
-    [left, right] = [Math.min(left, x), Math.max(right, x)];
-    [bottom, top] = [Math.min(bottom, y), Math.max(top, y)];
-  }
-  return { left, right, bottom, top };
-}
-
-function isInside({ x, y }: Place, { left, right, bottom, top }: Box): boolean {
-  return (x - left) * (x - right) <= 0 && (y - bottom) * (y - top) <= 0;
 }

@@ -11,7 +11,7 @@ import { type GroundColours, outlineDots, paintFrame, parseColour } from "./fram
 import { listenToKeys, listenToPointers } from "./map-input.js";
 import { drawOverlay, marginsOf, titleRoomOf } from "./map-overlay.js";
 import { degreesAcross } from "./map-projection.js";
-import { isMap, type MapPlane, planePixels, pointOf } from "./plane-box.js";
+import { boxText, isMap, type MapPlane, planePixels, pointOf } from "./plane-box.js";
 import { readoutOf } from "./probe-model.js";
 
 /** CSS pixels from stripe to stripe of what is missing. */
@@ -232,7 +232,7 @@ class PicturePainter {
   #describe({ request, done, total, level }: ShownFrame, shownBox: Box): void {
     const { box } = request.viewport;
     const { dataset } = this.#canvas;
-    dataset.box = [box.left, box.bottom, box.right, box.top].join(",");
+    dataset.box = boxText(box);
     dataset.range = `${request.range.low},${request.range.high}`;
     dataset.variable = request.selection.variable;
     dataset.at = request.selection.at.join(",");

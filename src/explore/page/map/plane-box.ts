@@ -86,25 +86,42 @@ export function zoomBox(plane: MapPlane, box: Box, size: Size, factor: number, p
   const done = clampLength(high * factor, Math.abs(whole.top - whole.bottom), plane.y.cell) / high;
   const isFree = plane.aspect === "free";
   const across = isFree ? clampLength(wide * done, plane.x.high - plane.x.low, plane.x.cell) / wide : done;
-  const zoomed: Box = {
-    left: place.x + (box.left - place.x) * across,
-    right: place.x + (box.right - place.x) * across,
-    bottom: place.y + (box.bottom - place.y) * done,
-    top: place.y + (box.top - place.y) * done,
-  };
+  const zoomed = mapBox(
+    box,
+    (x) => place.x + (x - place.x) * across,
+    (y) => place.y + (y - place.y) * done,
+  );
   return settleBox(plane, zoomed, size);
 }
 
 /** Returns a box that is moved by parts of its width and height: to the right and upwards if positive. */
 export function panBox(plane: MapPlane, box: Box, size: Size, right: number, up: number): Box {
   const [alongX, alongY] = [(box.right - box.left) * right, (box.top - box.bottom) * up];
-  const moved: Box = {
-    left: box.left + alongX,
-    right: box.right + alongX,
-    bottom: box.bottom + alongY,
-    top: box.top + alongY,
-  };
+  const moved = mapBox(
+    box,
+    (x) => x + alongX,
+    (y) => y + alongY,
+  );
   return settleBox(plane, moved, size);
+}
+
+/** Returns a box with other sides. */
+export function mapBox(
+  { left, right, bottom, top }: Box,
+  x: (x: number) => number,
+  y: (y: number) => number,
+): Box {
+  return { left: x(left), right: x(right), bottom: y(bottom), top: y(top) };
+}
+
+/** Writes a box: left, bottom, right, top. */
+export function boxText({ left, bottom, right, top }: Box): string {
+  return [left, bottom, right, top].join(",");
+}
+
+/** Tells whether a place lies in a box. */
+export function isInBox({ x, y }: Place, { left, right, bottom, top }: Box): boolean {
+  return (x - left) * (x - right) <= 0 && (y - bottom) * (y - top) <= 0;
 }
 
 /** Returns the place of a point of the canvas, in pixels from the top left. */

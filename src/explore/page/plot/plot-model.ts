@@ -12,7 +12,7 @@ import { unpackedText } from "../../value-text.js";
 import { count, shortDate, stepText } from "../axis-ticks.js";
 import { degreesOf } from "../map/plane-box.js";
 import type { ExploreModel } from "../model.js";
-import { failureOf, type RequestOf } from "../worker-client.js";
+import type { RequestOf } from "../worker-client.js";
 import {
   cellOfPosition,
   createPlotAxis,
@@ -59,7 +59,6 @@ export class PlotModel {
   readonly histogram = signal<HistogramState>({});
 
   #cancel: (() => void) | undefined;
-  #histograms = 0;
   readonly #stop: readonly (() => void)[];
 
   constructor(model: ExploreModel) {
@@ -67,7 +66,9 @@ export class PlotModel {
     const isHistogram = computed(() => model.view.value.probe?.plot === "histogram");
     this.#place = computed(() => placeOf(model));
     // Steps of the axis along which the series runs, and everything about the picture, leave it as it is.
-    this.#key = computed(() => (isHistogram.value ? undefined : keyOf(this.#place.value)));
+    this.#key = computed(() =>
+      isHistogram.value || this.#place.value === undefined ? undefined : keyOf(this.#place.value),
+    );
     this.#stop = [
       effect(() => {
         const key = this.#key.value;
@@ -96,7 +97,6 @@ export class PlotModel {
   close(): void {
     for (const stop of this.#stop) stop();
     this.cancel();
-    this.#histograms++;
   }
 
   #readSeries(key: string | undefined, isConfirmed: boolean): void {
@@ -120,15 +120,14 @@ export class PlotModel {
     );
   }
 
-  async #readHistogram(request: RequestOf<"range">): Promise<void> {
-    const turn = ++this.#histograms;
+  #readHistogram(request: RequestOf<"range">): void {
+    this.#cancel?.();
     const { variable } = request.selection;
     if (this.histogram.peek().variable !== variable) this.histogram.value = { variable };
-    const answer = await this.#model.client
-      .ask<"range">(request)
-      .then((found) => ({ found }))
-      .catch((error: unknown) => ({ failure: failureOf(error) }));
-    if (turn === this.#histograms) this.histogram.value = { variable, ...answer };
+    this.#cancel = this.#model.client.send<"range">(request, (answer) => {
+      const found = answer.kind === "failed" ? { failure: answer } : { found: answer };
+      this.histogram.value = { variable, ...found };
+    });
   }
 }
 
@@ -141,7 +140,7 @@ function histogramRequest(model: ExploreModel): RequestOf<"range"> | undefined {
   if (resolved.axes === undefined)
     return { ...common, selection: { variable: path, at: resolved.at }, axes: undefined };
   const request = model.request.value;
-  if (request === undefined || model.camera.isMoving.value || model.isPlaying.value) return undefined;
+  if (request === undefined || request.isMoving) return undefined;
   const { selection, axes, viewport } = request;
   return { ...common, selection, axes, viewport };
 }
@@ -182,9 +181,7 @@ export function alongOf(
   return byRole("T") ?? byRole("Z") ?? long[0] ?? shown?.x ?? 0;
 }
 
-function keyOf(place: SeriesPlace | undefined): string | undefined {
-  if (place === undefined) return undefined;
-  const { variable, at, along } = place;
+function keyOf({ variable, at, along }: SeriesPlace): string {
   return [variable.path, along, ...at.map((index, axis) => (axis === along ? "" : index))].join(" ");
 }
 

@@ -1,5 +1,5 @@
 import type uPlot from "uplot";
-import { dateTicks, fittingTicks, numberTicks, shortNumber, type Tick } from "../axis-ticks.js";
+import { dateTicks, fittingTicks, numberTicks, shortNumber, type Tick, textTicks } from "../axis-ticks.js";
 import type { PlotAxis } from "./plot-axis.js";
 import type { ShownPlot } from "./plot-model.js";
 
@@ -118,7 +118,13 @@ function ticksOf(
       const length = (isUpright ? plot.bbox.height : plot.bbox.width) / devicePixelRatio;
       const make = (count: number): Tick[] => {
         if (calendar !== undefined) return dateTicks(calendar, low, high, count);
-        return names === undefined ? numberTicks(low, high, count) : nameTicks(names, low, high, count);
+        if (names === undefined) return numberTicks(low, high, count);
+        return textTicks(
+          names,
+          Math.max(0, Math.ceil(low)),
+          Math.min(names.length - 1, Math.floor(high)),
+          count,
+        );
       };
       shown = fittingTicks(Math.max(2, Math.floor(length / distance)), make, (tick) => {
         const middle = ((tick.value - low) / (high - low)) * length;
@@ -129,12 +135,6 @@ function ticksOf(
     },
     values: () => shown.map(labelOf),
   };
-}
-
-function nameTicks(names: readonly string[], low: number, high: number, count: number): Tick[] {
-  return numberTicks(low, high, count)
-    .filter(({ value }) => Number.isInteger(value) && value >= 0 && value < names.length)
-    .map(({ value }) => ({ value, label: names[value]! }));
 }
 
 /** Returns the width of the labels at the side of a plot. */

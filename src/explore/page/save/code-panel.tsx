@@ -13,13 +13,8 @@ type Part = "picture" | "series";
 type ClientName = ClientCode["client"];
 
 /** Code that reads what is on the screen, with each client. It has a place of its own beside or below the map. */
-export function CodePanel({
-  model,
-  onClose,
-}: {
-  readonly model: ExploreModel;
-  readonly onClose: () => void;
-}) {
+export function CodePanel(props: { readonly model: ExploreModel; readonly onClose: () => void }) {
+  const { model, onClose } = props;
   const [client, setClient] = useState<ClientName>("xarray");
   const [part, setPart] = useState<Part>("picture");
   const hasSeries = useValue(model.probes.fixed)?.cell !== undefined;
