@@ -13,9 +13,8 @@ import type { ExploreModel } from "./model.js";
 import { PlotView } from "./plot/plot-view.js";
 import { CodePanel } from "./save/code-panel.js";
 import { SavePanel } from "./save/save-panel.js";
-import { announcementOf, emptinessOf, otherSteps, statusOf } from "./status-text.js";
+import { announcementOf, emptinessOf, otherSteps, shownSteps, statusOf } from "./status-text.js";
 import { TextView } from "./text-view.js";
-import { VariableList } from "./variable-list.js";
 
 /** Head of the page: dataset, variable with units, the step that is shown, links. */
 function Headline({ model }: { readonly model: ExploreModel }) {
@@ -50,15 +49,11 @@ function Headline({ model }: { readonly model: ExploreModel }) {
 /** Returns the steps that are asked for and shown, as text, time first; undefined if the variable has no other axes. */
 function shownStep(model: ExploreModel): { readonly asked: string; readonly shown: string } | undefined {
   const resolved = model.resolved.value;
-  const frame = model.picture.frame.value;
   if (resolved?.axes === undefined) return undefined;
-  const { variable } = resolved;
-  const textOf = (at: readonly number[]): string => otherSteps(resolved, at).join(" · ");
-  const asked = textOf(resolved.at);
+  const asked = otherSteps(resolved).join(" · ");
   if (asked === "") return undefined;
   // Steps that follow each other quickly need no words.
-  const isBehind = model.picture.isDimmed.value && frame?.request.selection.variable === variable.path;
-  return { asked, shown: isBehind ? textOf(frame.request.selection.at) : asked };
+  return { asked, shown: model.picture.isDimmed.value ? shownSteps(model, resolved).join(" · ") : asked };
 }
 
 /** Milliseconds after which the page says that it is reading. */
@@ -111,6 +106,72 @@ const SHEETS: readonly (readonly [SheetName, string])[] = [
   ["colours", "Colours"],
   ["code", "Export"],
 ];
+
+/** Variables from which on the list can be filtered. */
+const FILTER_FROM = 8;
+
+/** List of the variables, data before coordinates, with a filter if there are many. */
+function VariableList(props: { readonly model: ExploreModel; readonly onChosen: () => void }) {
+  const { model, onChosen } = props;
+  const dataset = useValue(model.dataset);
+  const current = useValue(model.variable);
+  const [filter, setFilter] = useState("");
+  const variables = (dataset?.variables ?? []).filter((each) => matches(each, filter));
+  const choose = (path: string): void => {
+    model.chooseVariable(path);
+    onChosen();
+  };
+  const lists = [
+    ["Variables", variables.filter((each) => !each.isCoordinate)],
+    ["Coordinates", variables.filter((each) => each.isCoordinate)],
+  ] as const;
+  return (
+    <nav class="variables" aria-label="Variables">
+      {(dataset?.variables.length ?? 0) >= FILTER_FROM && (
+        <input
+          type="search"
+          placeholder="Filter…"
+          aria-label="Filter variables"
+          value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)}
+        />
+      )}
+      {lists.map(
+        ([title, list]) =>
+          list.length > 0 && (
+            <section key={title}>
+              <h2>{title}</h2>
+              <ul>
+                {list.map((each) => (
+                  <li key={each.path}>
+                    <button
+                      type="button"
+                      class="variable"
+                      title={each.problem ?? each.title}
+                      aria-current={each === current ? "true" : undefined}
+                      onClick={() => choose(each.path)}
+                    >
+                      <span class="name">
+                        {each.path.split(/(?<=\/)/).map((part) => [part, <wbr key={part} />])}
+                      </span>
+                      <span class="dims">{each.dims.join(" ")}</span>
+                    </button>
+                  </li>
+                ))}
+              </ul>
+            </section>
+          ),
+      )}
+      {filter !== "" && variables.length === 0 && <p class="muted">No variable matches “{filter}”.</p>}
+    </nav>
+  );
+}
+
+function matches({ path, title, attrs }: VariableDescription, filter: string): boolean {
+  const text = `${path} ${title} ${String(attrs.standard_name ?? "")}`.toLowerCase();
+  const words = filter.toLowerCase().split(/\s+/);
+  return words.every((word) => text.includes(word));
+}
 
 /** What a variable shows, and what it is moved by. */
 function Panes(props: {

@@ -122,14 +122,8 @@ const STEPS: readonly Step[] = [
   ...[1, 2, 5].map((count): Step => ["year", count, count * 365]),
 ];
 
-interface RoundTimes {
-  readonly step: Step;
-  /** Days since day 0 of the calendar. */
-  readonly positions: readonly number[];
-}
-
-/** Returns round times of a calendar. `low` and `high` are days since its day 0. */
-function roundTimes(calendar: Calendar, low: number, high: number, maxCount: number): RoundTimes {
+/** Returns round times of a calendar, and their distance. Times are days since its day 0. */
+function roundTimes(calendar: Calendar, low: number, high: number, maxCount: number) {
   const least = (high - low) / Math.max(1, maxCount);
   const step = STEPS.find(([, , days]) => days >= least) ?? yearStep(least / 365);
   if (!(high > low) || !Number.isFinite(high - low)) return { step, positions: [] };

@@ -3,6 +3,7 @@ import { axisTicks, count, fittingTicks, stepText, type Tick } from "./axis-tick
 import { Check, Choice, DrawnCanvas, IconButton } from "./controls.js";
 import { useValue } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
+import type { ResolvedView } from "./page-state.js";
 import { PLAY_RATES } from "./playback.js";
 import { axesBesides } from "./plot/plot-axis.js";
 import { alongOf } from "./plot/plot-model.js";
@@ -47,22 +48,14 @@ export function DimensionControls({ model }: { readonly model: ExploreModel }) {
   const resolved = useValue(model.resolved);
   const along = useValue(model.view).probe?.along;
   if (resolved === undefined) return null;
-  const { variable, axes, values, at, bands } = resolved;
+  const { variable, axes } = resolved;
   const others =
     axes === undefined ? axesBesides(variable, alongOf(variable, along, axes)) : otherAxes(variable, axes);
   if (others.length === 0) return null;
   return (
     <section class="dimensions" aria-label="Dimensions">
       {others.map((index) => (
-        <Dimension
-          key={variable.axes[index]?.dim}
-          model={model}
-          index={index}
-          axis={variable.axes[index]!}
-          values={values[index]!}
-          step={at[index]!}
-          isColour={index === variable.bands?.axis ? index === bands?.axis : undefined}
-        />
+        <Dimension key={variable.dims[index]} model={model} resolved={resolved} index={index} />
       ))}
     </section>
   );
@@ -70,13 +63,13 @@ export function DimensionControls({ model }: { readonly model: ExploreModel }) {
 
 function Dimension(props: {
   readonly model: ExploreModel;
+  readonly resolved: ResolvedView;
   readonly index: number;
-  readonly axis: AxisDescription;
-  readonly values: AxisValues;
-  readonly step: number;
-  readonly isColour: boolean | undefined;
 }) {
-  const { model, index, axis, values, step, isColour } = props;
+  const { model, resolved, index } = props;
+  const { variable, bands } = resolved;
+  const [axis, values, step] = [variable.axes[index]!, resolved.values[index]!, resolved.at[index]!];
+  const text = stepText(values, step, axis);
   const isPlaying = useValue(model.playback.axis) === index;
   const { dim, length } = axis;
   const last = length - 1;
@@ -92,7 +85,11 @@ function Dimension(props: {
     <fieldset class="dimension">
       <legend class="spoken">{dim}</legend>
       <span class="dims">{dim}</span>
-      <DimensionValue model={model} text={stepText(values, step, axis)} isColour={isColour} />
+      {index === variable.bands?.axis ? (
+        <BandValue model={model} text={bands === undefined ? text : "all,"} isColour={bands !== undefined} />
+      ) : (
+        <output class="dim-value">{text}</output>
+      )}
       {length > 1 && (
         <>
           <span class="buttons">
@@ -113,7 +110,7 @@ function Dimension(props: {
               max={last}
               value={step}
               aria-label={dim}
-              aria-valuetext={stepText(values, step, axis)}
+              aria-valuetext={text}
               onInput={(event) => move(event.currentTarget.valueAsNumber)}
             />
             <DrawnCanvas class="ticks" inputs={[axis, values]} draw={labels} />
@@ -128,17 +125,16 @@ function Dimension(props: {
   );
 }
 
-function DimensionValue(props: {
+/** The band that is shown, or that all are composed in colour. */
+function BandValue(props: {
   readonly model: ExploreModel;
   readonly text: string;
-  /** Whether the axis is one of bands that are composed in colour; undefined if it is none of bands. */
-  readonly isColour: boolean | undefined;
+  readonly isColour: boolean;
 }) {
   const { model, text, isColour } = props;
-  if (isColour === undefined) return <output class="dim-value">{text}</output>;
   return (
     <span class="dim-value">
-      <output>{isColour ? "all," : text}</output>{" "}
+      <output>{text}</output>{" "}
       <Check label="in colour" isSet={isColour} onChange={(isSet) => model.setColour(isSet)} />
     </span>
   );

@@ -23,7 +23,7 @@ import type { PageState, ResolvedView } from "./page-state.js";
 interface KnownAxis {
   readonly values: AxisValues;
   readonly places: Axis;
-  /** Of a curvilinear grid whose latitude it was asked for with. */
+  /** Extent of the curvilinear grid whose latitudes the key names. */
   readonly extent?: GridExtent | undefined;
 }
 
@@ -34,9 +34,12 @@ export function chosenVariable(dataset: DatasetDescription, view: View): Variabl
   if (asked !== undefined) return asked;
   const helpers = helperNames(variables);
   const interests = variables.map((each) => ({ each, interest: interestOf(each, helpers) }));
-  // Sorting keeps the order of the store where nothing else tells.
-  interests.sort((one, other) => compareInterest(other.interest, one.interest));
-  return interests[0]?.each;
+  // The first one of the store where nothing else tells.
+  const [best] = interests.sort(
+    ({ interest: one, each: { shape } }, { interest: other, each }) =>
+      other - one || elementCount(each.shape) - elementCount(shape),
+  );
+  return best?.each;
 }
 
 /** Attributes that name variables about others: cells, quality, projections, terms of formulas. */
@@ -47,9 +50,9 @@ function helperNames(variables: readonly VariableDescription[]): ReadonlySet<str
   return new Set(texts.flatMap((text) => (typeof text === "string" ? text.split(/[\s:]+/) : [])));
 }
 
-/** Returns how much a variable shows, what counts most first: data, in a form that can be seen, maps, those that move, large ones. */
-function interestOf(variable: VariableDescription, helpers: ReadonlySet<string>): readonly number[] {
-  const { name, form, axes, plane, curvilinear, attrs, shape, problem, isCoordinate } = variable;
+/** Returns how much a variable shows, what counts most first: data, in a form that can be seen, maps, those that move. */
+function interestOf(variable: VariableDescription, helpers: ReadonlySet<string>): number {
+  const { name, form, axes, plane, curvilinear, attrs, problem, isCoordinate } = variable;
   const isMap =
     curvilinear !== undefined || (axes[plane?.x ?? -1]?.role === "X" && axes[plane?.y ?? -1]?.role === "Y");
   const isPlace = isLatitude(attrs) || isLongitude(attrs) || /(?:^|_)(?:bnds|bounds)$/i.test(name);
@@ -62,12 +65,7 @@ function interestOf(variable: VariableDescription, helpers: ReadonlySet<string>)
     isMap,
     axes.some(({ role, length }) => role === "T" && length > 1),
   ];
-  return [...facts.map(Number), elementCount(shape)];
-}
-
-function compareInterest(one: readonly number[], other: readonly number[]): number {
-  const first = one.findIndex((fact, index) => fact !== other[index]);
-  return first === -1 ? 0 : one[first]! - other[first]!;
+  return facts.reduce((sum, fact) => 2 * sum + Number(fact), 0);
 }
 
 /** Settles what a view leaves open. Undefined until all its axes are read. */

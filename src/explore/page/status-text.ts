@@ -64,8 +64,9 @@ export function statusOf(model: ExploreModel): ReadingText & { readonly messages
   if (message !== undefined) messages.push(message);
   if (variable?.form !== "image" || variable.problem !== undefined)
     return { messages, progress: "", isBusy: false };
-  const missing = missingSentence(model);
-  if (missing !== undefined) note(missing);
+  const frame = model.picture.frame.value;
+  if (frame !== undefined && frame.done === frame.total && frame.cells > 0 && frame.missing === frame.cells)
+    note(`No values here: all ${count(frame.cells)} cells are missing.`);
   return { messages, ...progressOf(model) };
 }
 
@@ -81,6 +82,12 @@ export function emptinessOf({ variables }: DatasetDescription): string | undefin
 export function otherSteps({ variable, axes, values, bands, at }: ResolvedView, shown = at): string[] {
   const others = otherAxes(variable, axes).filter((axis) => axis !== bands?.axis);
   return stepTexts(variable, values, shown, others);
+}
+
+/** Returns the steps of the picture that is shown, which may be older than what is asked for. */
+export function shownSteps(model: ExploreModel, resolved: ResolvedView): string[] {
+  const { selection } = model.picture.frame.value?.request ?? {};
+  return otherSteps(resolved, selection?.variable === resolved.variable.path ? selection.at : resolved.at);
 }
 
 /** Returns what a screen reader says when the picture rests: variable, step, and value at the cross-hair. */
@@ -143,15 +150,14 @@ function boundsText(
   index: number,
   part: Part,
   inCells: boolean,
-  cells: string,
+  name: string,
 ): string {
   const [axis, own, place] = [variable.axes[index]!, values[index]!, places[index]!];
   const isCounted = place.centres === undefined;
   if (isCounted || own.texts !== undefined) {
-    const cellAt = (value: number): number =>
-      Math.max(0, Math.min(axis.length - 1, isCounted ? Math.round(value) : indexAt(place, value)));
-    const [first, last] = part.map(cellAt).sort((one, other) => one - other) as [number, number];
-    if (inCells || own.texts === undefined) return `${cells} ${count(first)} to ${count(last)}`;
+    const cells = part.map((value) => Math.max(0, indexAt(place, value)));
+    const [first, last] = [Math.min(...cells), Math.max(...cells)];
+    if (inCells || own.texts === undefined) return `${name} ${count(first)} to ${count(last)}`;
     return `${axis.dim} from ${stepText(own, first)} to ${stepText(own, last)}`;
   }
   const kind = degreesKind(axis);
@@ -183,21 +189,21 @@ export function tooMuchText({ picture, variable }: ExploreModel): string | undef
 
 /** Says what of a picture is shown, and what the whole would cost, if that is too much to read unasked. */
 function partMessage({ picture, wholeCost, variable }: ExploreModel): StatusMessage | undefined {
-  const actions = [{ label: "Read all", run: (model: ExploreModel) => model.readAll() }];
-  const whole = wholeCost.value;
-  if (whole !== undefined) {
-    const text = `Only the centre is shown: the whole picture needs ${costText(whole, variable.value)}.`;
-    return { kind: "note", text, actions };
-  }
-  const part = picture.part.value;
-  if (part === undefined) return undefined;
-  const { chunks, bytes } = part.whole;
-  const all = `${count(chunks)} chunks (${bytesText(bytes)}) are too many to read at once.`;
-  return { kind: "note", text: `${shownPart(part)}: ${all}`, actions };
+  const [whole, part] = [wholeCost.value, picture.part.value];
+  const cost = whole ?? part?.whole;
+  if (cost === undefined) return undefined;
+  const shown = whole === undefined && part !== undefined ? shownPart(part) : CENTRE;
+  return {
+    kind: "note",
+    text: `${shown}: the whole picture needs ${costText(cost, variable.value)}.`,
+    actions: [{ label: "Read all", run: (model) => model.readAll() }],
+  };
 }
 
+const CENTRE = "Only the centre is shown";
+
 function shownPart({ everyRow, everyColumn, isOfRows, isOfColumns, share }: PicturePart): string {
-  if (share < 1) return "Only the centre is shown";
+  if (share < 1) return CENTRE;
   if (isOfRows && everyColumn === 1) return `Every ${ordinal(everyRow)} row is shown`;
   if (isOfColumns && everyRow === 1) return `Every ${ordinal(everyColumn)} column is shown`;
   return `One chunk in ${count(everyRow * everyColumn)} is shown, enlarged over its neighbours`;
@@ -207,13 +213,6 @@ function shownPart({ everyRow, everyColumn, isOfRows, isOfColumns, share }: Pict
 function ordinal(number: number): string {
   const isTeen = Math.floor((number % 100) / 10) === 1;
   return `${count(number)}${(isTeen ? undefined : ["th", "st", "nd", "rd"][number % 10]) ?? "th"}`;
-}
-
-function missingSentence(model: ExploreModel): string | undefined {
-  const frame = model.picture.frame.value;
-  if (frame === undefined || frame.done < frame.total || frame.cells === 0 || frame.missing < frame.cells)
-    return undefined;
-  return `No values here: all ${count(frame.cells)} cells are missing.`;
 }
 
 function progressOf({ picture, failure }: ExploreModel): ReadingText {

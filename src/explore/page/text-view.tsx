@@ -1,44 +1,42 @@
 import { useEffect, useState } from "preact/hooks";
 import { unitText, withUnits } from "../../cf/unit-text.js";
-import type { VariableDescription } from "../protocol.js";
+import type { FailedAnswer, VariableDescription } from "../protocol.js";
 import { count } from "./axis-ticks.js";
 import { Failure } from "./controls.js";
 import { useValue } from "./hooks.js";
 import type { ExploreModel } from "./model.js";
+import type { AnswerOf } from "./worker-client.js";
 import "./plot/plots.css";
 
 /** Values that are shown of a longer variable. */
 const MAX_VALUES = 500;
 
-/** Texts of a variable, or why there are none. */
-type Texts =
-  | { readonly path: string; readonly texts: readonly string[]; readonly length: number }
-  | { readonly path: string; readonly sentence: string };
-
 /** Values of a variable that is neither a picture nor a plot: one value, or a list of the first ones. */
 export function TextView({ model }: { readonly model: ExploreModel }) {
   const variable = useValue(model.variable);
-  const [shown, setShown] = useState<Texts | undefined>();
+  const [shown, setShown] = useState<
+    { readonly path: string; readonly answer: AnswerOf<"text"> | FailedAnswer } | undefined
+  >();
   const [attempt, setAttempt] = useState(0);
   const path = variable?.path;
   useEffect(() => {
     if (path === undefined) return undefined;
-    return model.client.send<"text">({ kind: "text", variable: path, maxCount: MAX_VALUES }, (answer) => {
-      if (answer.kind === "failed") setShown({ path, sentence: answer.sentence });
-      else setShown({ path, texts: answer.texts, length: answer.length });
-    });
+    return model.client.send<"text">({ kind: "text", variable: path, maxCount: MAX_VALUES }, (answer) =>
+      setShown({ path, answer }),
+    );
   }, [model, path, attempt]);
 
   if (variable === undefined || shown === undefined || shown.path !== path)
     return <section class="text" aria-label="Values" />;
-  if (!("texts" in shown)) {
+  const { answer } = shown;
+  if (answer.kind === "failed") {
     return (
       <section class="text" aria-label="Values">
-        <Failure sentence={shown.sentence} onRetry={() => setAttempt(attempt + 1)} />
+        <Failure sentence={answer.sentence} onRetry={() => setAttempt(attempt + 1)} />
       </section>
     );
   }
-  const { texts, length } = shown;
+  const { texts, length } = answer;
   const { units, shape } = variable;
   return (
     <section class="text" aria-label="Values">

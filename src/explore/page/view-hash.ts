@@ -2,12 +2,6 @@ import { isColourScaleName } from "../../colour/colour-scales.js";
 import type { Box, ColourChoice, Position, Probe, View } from "../protocol.js";
 import { boxText } from "./map/plane-box.js";
 
-/** A view that was read from an address, and a sentence for each part of the address that could not be. */
-interface ParsedView {
-  readonly view: View;
-  readonly problems: readonly string[];
-}
-
 /** Prefix of the keys that hold positions along dimensions, since a dimension may be called `v`. */
 const DIMENSION = "d.";
 const NUMBER = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
@@ -47,8 +41,8 @@ export function formatViewHash(view: View): string {
   ].join("&");
 }
 
-/** Reads a view from the hash of an address, with or without `#`. Unknown keys are ignored; bad values are reported and left out. */
-export function parseViewHash(hash: string): ParsedView {
+/** Reads a view from the hash of an address, with or without `#`. Unknown keys are ignored; a sentence tells of each bad value. */
+export function parseViewHash(hash: string) {
   const problems: string[] = [];
   const values = new Map<string, string>();
   const at: [string, Position][] = [];

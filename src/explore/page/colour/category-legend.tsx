@@ -35,7 +35,7 @@ export function Legend(props: { readonly model: ExploreModel; readonly text?: st
   const { model, text } = props;
   return (
     <p class="legend">
-      {text !== undefined && <span class="units">{text}</span>}
+      {text !== undefined && <span>{text}</span>}
       {useValue(model.contents).has(MISSING) && (
         <span>
           <span class="hatch" aria-hidden="true" /> missing

@@ -9,27 +9,21 @@ import type { ExploreModel } from "../model.js";
 import { Legend } from "./category-legend.js";
 import { positionInRange, roundToRange, valueInRange } from "./colour-model.js";
 
-/** Values that the colour bar spans: the range, and a margin at both sides. */
-interface BarDomain {
-  readonly low: number;
-  readonly high: number;
-  /** Returns the place of a value: 0 at the left, 1 at the right end of the bar. */
-  readonly positionOf: (value: number) => number;
-  readonly valueAt: (position: number) => number;
-}
-
 const MARGIN = 0.1;
 const STRIP = 12;
 const LABELS = 16;
 const TICK_DISTANCE = 70;
 
-function domainOf(range: ShownRange): BarDomain {
+type BarDomain = ReturnType<typeof domainOf>;
+
+/** Returns the values that the bar spans: the range, and a margin at both sides. Its positions run from 0 at the left to 1 at the right. */
+function domainOf(range: ShownRange) {
   const scale = 1 - 2 * MARGIN;
   const valueAt = (position: number): number => valueInRange(range, (position - MARGIN) / scale);
   return {
     low: valueAt(0),
     high: valueAt(1),
-    positionOf: (value) => MARGIN + scale * positionInRange(range, value),
+    positionOf: (value: number) => MARGIN + scale * positionInRange(range, value),
     valueAt,
   };
 }

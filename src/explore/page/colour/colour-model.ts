@@ -96,8 +96,7 @@ export class ColourModel {
       const key = this.#keyOf(resolved.value);
       return key === undefined ? undefined : this.#found.value.get(key);
     });
-    const variable = computed(() => resolved.value?.variable);
-    this.categories = computed(() => variable.value && categoriesOf(variable.value));
+    this.categories = computed(() => model.variable.value && categoriesOf(model.variable.value));
     this.range = computed(() => {
       if (isOfBytes(resolved.value)) return { low: 0, high: 255, isLog: false };
       return this.categories.value?.range ?? shownRangeOf(this.choice.value, this.found.value);

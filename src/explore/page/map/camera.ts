@@ -41,18 +41,14 @@ function rounded(value: number, tolerance: number): number {
   return value;
 }
 
-/** Size of the canvas in CSS pixels, and device pixels per CSS pixel. */
-interface CanvasSize extends Size {
-  readonly ratio: number;
-}
-
 /** Milliseconds without movement after which the picture is sharpened. */
 const REST_MS = 150;
 
 /** The part of the plane that is visible, and how it is moved. */
 export class Camera {
   readonly #model: PageState;
-  readonly canvas = signal<CanvasSize>({ width: 0, height: 0, ratio: 1 });
+  /** Size of the canvas in CSS pixels, and device pixels per CSS pixel. */
+  readonly canvas = signal({ width: 0, height: 0, ratio: 1 });
   /** Whether the view is being moved, so that a picture need not be at its best. */
   readonly isMoving = signal(false);
   /** What is visible, in the proportions of the canvas; undefined until plane and canvas are known. */

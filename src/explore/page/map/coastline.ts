@@ -74,14 +74,11 @@ export function linesInBox(lines: readonly CoastLine[], box: Box, wraps = true):
   return found;
 }
 
-/** Lines that are read, finest last; undefined until they are, and null while they are read. */
+/** Lines that are read; undefined until they are, and null while they are read. */
 export interface Coasts {
-  coarse: readonly CoastLine[] | null | undefined;
-  fine: readonly CoastLine[] | null | undefined;
+  coarse?: readonly CoastLine[] | null;
+  fine?: readonly CoastLine[] | null;
 }
-
-/** Coastlines of a page that has just begun. */
-export const COASTS: Coasts = { coarse: undefined, fine: undefined };
 
 /** CSS pixels per degree from which on the coarse coastline looks coarse. */
 const FINE_FROM = 4;

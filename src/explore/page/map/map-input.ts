@@ -105,8 +105,7 @@ function moveCrossHair(model: ExploreModel, right: number, up: number): void {
   const { camera, probes } = model;
   const [pointer, plane, box] = [probes.pointer.peek(), model.plane.peek(), camera.box.peek()];
   const resolved = model.resolved.peek();
-  if (pointer?.cell === undefined || plane === undefined || box === undefined) return;
-  if (resolved?.axes === undefined) return;
+  if (pointer?.cell === undefined || plane === undefined || !box || !resolved?.axes) return;
   const { axes, places } = resolved;
   const { cell } = pointer;
   const neighbour = (index: number, steps: number, from: number, mean: number): number => {

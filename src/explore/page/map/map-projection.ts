@@ -86,14 +86,14 @@ export function projectLine(projection: MapProjection, line: EarthLine, short = 
       : projection.toPlane(at(0), at(1));
   };
   /** Returns the last place on the map from an end of a piece that is on it. */
-  const edgeOf = (index: number, inside: number): Place | undefined => {
+  const edgeOf = (index: number, inside: number): Place => {
     let [on, off] = [inside, 1 - inside];
     for (let step = 0; step < HALVINGS; step++) {
       const middle = (on + off) / 2;
       if (placeAt(index, middle) === undefined) off = middle;
       else on = middle;
     }
-    return placeAt(index, on);
+    return placeAt(index, on)!;
   };
   const begin = ({ x, y }: Place): void => {
     part = [x, y];
@@ -109,12 +109,10 @@ export function projectLine(projection: MapProjection, line: EarthLine, short = 
       else begin(next);
     } else if (before !== undefined) {
       const edge = edgeOf(index, 0);
-      if (edge !== undefined) part?.push(edge.x, edge.y);
+      part?.push(edge.x, edge.y);
     } else if (next !== undefined) {
-      const edge = edgeOf(index, 1);
-      if (edge !== undefined) begin(edge);
-      if (edge === undefined) begin(next);
-      else part?.push(next.x, next.y);
+      begin(edgeOf(index, 1));
+      part?.push(next.x, next.y);
     }
     before = next;
   }

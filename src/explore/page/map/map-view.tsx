@@ -6,7 +6,7 @@ import { useComputed, useValue, watchLook } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import type { ShownFrame } from "../page-state.js";
 import { pictureText, tooMuchText } from "../status-text.js";
-import { COASTS, type Coasts, loadCoast } from "./coastline.js";
+import { type Coasts, loadCoast } from "./coastline.js";
 import { type GroundColours, outlineDots, paintFrame, parseColour } from "./frame-painter.js";
 import { listenToKeys, listenToPointers } from "./map-input.js";
 import { drawOverlay, marginsOf, titleRoomOf } from "./map-overlay.js";
@@ -89,7 +89,7 @@ function startMap(
   overlay: HTMLCanvasElement,
 ): () => void {
   const painter = new PicturePainter(canvas);
-  const coasts: Coasts = { ...COASTS };
+  const coasts: Coasts = {};
   let request: number | undefined;
   const schedule = (): void => {
     request ??= requestAnimationFrame(() => {

@@ -3,14 +3,6 @@ import { type FailedAnswer, type PicturePart, type TooMuchAnswer, UNREAD } from 
 import type { PageState, PictureRequest, ShownFrame } from "../page-state.js";
 import type { AnswerOf } from "../worker-client.js";
 
-/** How far the last picture that was asked for has come. */
-export interface Progress {
-  readonly done: number;
-  readonly total: number;
-  /** Milliseconds from the request to the last answer. */
-  readonly ms: number;
-}
-
 /** Milliseconds without movement after which a step is read that a slider passes. */
 const REST_MS = 120;
 /** Least milliseconds between two requests while the view moves. */
@@ -22,7 +14,8 @@ const DIM_MS = 300;
 export class PictureLoader {
   readonly #model: PageState;
   readonly frame = signal<ShownFrame | undefined>(undefined);
-  readonly progress = signal<Progress | undefined>(undefined);
+  /** How far the last picture that was asked for has come, in the milliseconds since the request. */
+  readonly progress = signal<{ done: number; total: number; ms: number } | undefined>(undefined);
   /** Whether the picture is not what was asked for, for longer than a moment. */
   readonly isDimmed = signal(false);
   /** What of the last picture is read, since all of it is too much; else undefined. */

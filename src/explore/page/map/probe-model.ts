@@ -85,15 +85,8 @@ function probeRequest({ selection, axes, viewport, bands }: PictureRequest, { x,
   return { kind: "probe", selection, axes, x, y, inCells: viewport.inCells, bands } as const;
 }
 
-interface Readout {
-  readonly place: string;
-  readonly value: string;
-  /** Edges of the cell; empty if the cell has none that differ from its index. */
-  readonly bounds: string;
-}
-
-/** Puts a cell and its value into words: centre, in degrees as well if the plane has them, value with units, edges. */
-export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, plane: MapPlane | undefined): Readout {
+/** Puts a cell and its value into words: centre, in degrees as well if the plane has them, value with units, and edges if they differ from the index. */
+export function readoutOf(resolved: ResolvedView, answer: ProbeAnswer, plane: MapPlane | undefined) {
   const { variable, axes, values } = resolved;
   const value = withUnits(answer.text, answer.value === undefined ? undefined : variable.units);
   if (axes === undefined || answer.cell === undefined) return { place: "", value, bounds: "" };

@@ -66,11 +66,7 @@ export function Chart(props: ChartProps) {
 
 function createPlot(element: HTMLElement, latest: { readonly current: ChartProps }): uPlot {
   const { shown } = latest.current;
-  const events: PlotEvents = {
-    onPoint: (index) => latest.current.events.onPoint(index),
-    onClick: (index) => latest.current.events.onClick(index),
-    onSelect: (low, high) => latest.current.events.onSelect(low, high),
-  };
+  const events = (): PlotEvents => latest.current.events;
   const size = { width: element.clientWidth, height: element.clientHeight };
   const mark = () => latest.current.mark;
   const options = plotOptions(shown, size, () => coloursOf(element), mark, events);

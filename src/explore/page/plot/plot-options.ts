@@ -23,7 +23,7 @@ export function plotOptions(
   size: { readonly width: number; readonly height: number },
   colours: () => PlotColours,
   mark: () => number | undefined,
-  events: PlotEvents,
+  events: () => PlotEvents,
 ): uPlot.Options {
   const { isVertical, isDownward } = axis;
   return {
@@ -45,14 +45,14 @@ export function plotOptions(
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false, dist: 5 }, points: { size: 8 } },
     hooks: {
-      setCursor: [(plot) => events.onPoint(plot.cursor.idx ?? undefined)],
-      setSelect: [(plot) => selectPart(plot, isVertical, events)],
+      setCursor: [(plot) => events().onPoint(plot.cursor.idx ?? undefined)],
+      setSelect: [(plot) => selectPart(plot, isVertical, events())],
       draw: [(plot) => drawMark(plot, mark(), isVertical, colours().mark)],
       ready: [
         (plot) => {
           plot.over.addEventListener("click", () => {
             const { idx } = plot.cursor;
-            if (typeof idx === "number") events.onClick(idx);
+            if (typeof idx === "number") events().onClick(idx);
           });
         },
       ],

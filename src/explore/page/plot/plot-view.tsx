@@ -4,7 +4,7 @@ import { count } from "../axis-ticks.js";
 import { Check, Choice, Failure, IconButton } from "../controls.js";
 import { useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
-import { fileName, pngOf, publicLink, saveFile } from "../save/save-panel.js";
+import { fileName, saveFile, savePng } from "../save/save-panel.js";
 import { bytesText } from "../status-text.js";
 import { Chart } from "./chart.js";
 import { cellOfPosition, type PlotZoom, type SeriesPlace, zoomedAbout } from "./plot-axis.js";
@@ -184,20 +184,18 @@ function SaveButtons(props: {
     const csv = new Blob([shown.csv()], { type: "text/csv;charset=utf-8" });
     saveFile(fileName([shown.name, shown.place], "csv"), csv);
   };
-  const savePng = async (): Promise<void> => {
-    const figure = section.current?.querySelector<HTMLElement>(".chart") ?? undefined;
-    if (shown === undefined || figure === undefined) return;
+  const savePicture = (): void => {
+    const figure = section.current?.querySelector<HTMLElement>(".chart");
+    if (shown === undefined || figure == null) return;
     const title = `${shown.variable.title}: ${shown.name}`;
-    const link = publicLink(location.href);
-    const png = await pngOf({ title, subtitle: shown.place, link, figure, bar: undefined });
-    saveFile(fileName([shown.name, shown.place], "png"), png);
+    savePng([shown.name, shown.place], { title, subtitle: shown.place, figure, bar: undefined });
   };
   return (
     <>
       <button type="button" disabled={!shown} onClick={saveCsv} aria-label="Save the plot as CSV">
         CSV
       </button>
-      <button type="button" disabled={!shown} onClick={savePng} aria-label="Save the plot as PNG">
+      <button type="button" disabled={!shown} onClick={savePicture} aria-label="Save the plot as PNG">
         PNG
       </button>
     </>

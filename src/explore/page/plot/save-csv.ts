@@ -8,8 +8,8 @@ interface CsvColumn {
   readonly name: string;
   /** UDUNITS text, which the header shows in brackets; undefined for dates, texts and plain numbers. */
   readonly units?: string | undefined;
-  /** One per row: NaN and undefined are missing. One value alone is repeated in every row. */
-  readonly values: ArrayLike<number | string | undefined> | { readonly constant: string };
+  /** One per row: NaN and undefined are missing. A text is repeated in every row. */
+  readonly values: ArrayLike<number | string | undefined> | string;
 }
 
 /** Writes a CSV file (RFC 4180): a header with units, then a row per value. Missing values are empty. */
@@ -21,7 +21,7 @@ export function csvText(columns: readonly CsvColumn[], length: number): string {
 }
 
 function cellOf({ values }: CsvColumn, row: number): string {
-  const value = "constant" in values ? values.constant : values[row];
+  const value = typeof values === "string" ? values : values[row];
   if (value === undefined || Number.isNaN(value)) return "";
   return typeof value === "number" ? String(value) : fieldOf(value);
 }
@@ -43,8 +43,8 @@ export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string
     ),
   };
   const places = axesBesides(variable, along).map((index): CsvColumn => {
-    const constant = cellText(values[index]!, at[index] ?? 0) ?? "";
-    return { name: variable.dims[index]!, units: unitsOf(values[index]!), values: { constant } };
+    const text = cellText(values[index]!, at[index] ?? 0) ?? "";
+    return { name: variable.dims[index]!, units: unitsOf(values[index]!), values: text };
   });
   const column: CsvColumn = {
     name: variable.name,
@@ -53,8 +53,8 @@ export function seriesCsv(place: SeriesPlace, series: ArrayLike<number>): string
   };
   if (onGrid !== undefined) {
     const { latitude, longitude } = onGrid;
-    places.push({ name: "latitude", units: "degrees_north", values: { constant: String(latitude) } });
-    places.push({ name: "longitude", units: "degrees_east", values: { constant: String(longitude) } });
+    places.push({ name: "latitude", units: "degrees_north", values: String(latitude) });
+    places.push({ name: "longitude", units: "degrees_east", values: String(longitude) });
   }
   return csvText([positions, column, ...places], length);
 }

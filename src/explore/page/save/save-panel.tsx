@@ -1,8 +1,7 @@
-import { useState } from "preact/hooks";
 import { labelWithUnits } from "../../../cf/unit-text.js";
 import { useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
-import { otherSteps } from "../status-text.js";
+import { shownSteps } from "../status-text.js";
 
 /** Lets a person save a file. */
 export function saveFile(name: string, content: Blob): void {
@@ -29,8 +28,6 @@ interface PngParts {
   readonly title: string;
   /** Units, date, place: one line; empty for none. */
   readonly subtitle: string;
-  /** Address that shows the same. */
-  readonly link: string;
   /** Element whose canvases are drawn one above the other, as on the screen. */
   readonly figure: HTMLElement;
   /** Canvas below the figure: the colour bar. */
@@ -45,8 +42,8 @@ const LINE = 1.4;
 /** Lines of a link that are drawn at most. */
 const MAX_LINK_LINES = 4;
 
-/** Draws a figure with title, colour bar and link, in the colours and the resolution of the screen. */
-export async function pngOf({ title, subtitle, link, figure, bar }: PngParts): Promise<Blob> {
+/** Saves a figure with title, colour bar and link, in the colours and the resolution of the screen. */
+export function savePng(words: readonly string[], { title, subtitle, figure, bar }: PngParts): void {
   const ratio = devicePixelRatio;
   const outer = figure.getBoundingClientRect();
   const barBox = bar?.getBoundingClientRect();
@@ -60,7 +57,7 @@ export async function pngOf({ title, subtitle, link, figure, bar }: PngParts): P
   context.font = font(TEXT_SIZE);
   const subtitles = subtitle === "" ? [] : wrapped(context, subtitle, width - 2 * MARGIN, 3);
   context.font = font(LINK_SIZE);
-  const links = wrapped(context, link, width - 2 * MARGIN, MAX_LINK_LINES);
+  const links = wrapped(context, publicLink(location.href), width - 2 * MARGIN, MAX_LINK_LINES);
   const head = (titles.length * TITLE_SIZE + subtitles.length * TEXT_SIZE) * LINE;
   const barHeight = barBox === undefined ? 0 : barBox.height + MARGIN / 2;
   const height = 2.5 * MARGIN + head + outer.height + barHeight + links.length * LINK_SIZE * LINE;
@@ -96,13 +93,11 @@ export async function pngOf({ title, subtitle, link, figure, bar }: PngParts): P
     top += barHeight;
   }
   write(links, LINK_SIZE);
-  const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, "image/png"));
-  if (blob === null) throw new Error("the picture is too large");
-  return blob;
+  canvas.toBlob((blob) => saveFile(fileName(words, "png"), blob as Blob), "image/png");
 }
 
 /** Returns the address of this page without the token, which is no part of a picture that is passed on. */
-export function publicLink(href: string): string {
+function publicLink(href: string): string {
   const url = new URL(href);
   url.searchParams.delete("token");
   return url.href;
@@ -124,43 +119,22 @@ function wrapped(context: CanvasRenderingContext2D, text: string, width: number,
 export function SavePanel({ model }: { readonly model: ExploreModel }) {
   const resolved = useValue(model.resolved);
   const frame = useValue(model.picture.frame);
-  const [problem, setProblem] = useState<string | undefined>();
   if (resolved?.axes === undefined) return null;
   const { variable } = resolved;
-  const save = async (): Promise<void> => {
-    const figure = document.querySelector<HTMLElement>(".map");
-    if (figure === null) return;
-    const steps = stepsOf(model);
-    try {
-      const png = await pngOf({
-        title: labelWithUnits(variable.title, variable.units),
-        subtitle: [model.source.title, ...steps].join(" · "),
-        link: publicLink(location.href),
-        figure,
-        bar: document.querySelector<HTMLCanvasElement>(".bar canvas") ?? undefined,
-      });
-      saveFile(fileName([variable.name, ...steps], "png"), png);
-      setProblem(undefined);
-    } catch (error) {
-      setProblem(`The picture could not be saved: ${(error as Error).message}.`);
-    }
+  const save = (): void => {
+    const steps = shownSteps(model, resolved);
+    savePng([variable.name, ...steps], {
+      title: labelWithUnits(variable.title, variable.units),
+      subtitle: [model.source.title, ...steps].join(" · "),
+      figure: document.querySelector<HTMLElement>(".map")!,
+      bar: document.querySelector<HTMLCanvasElement>(".bar canvas") ?? undefined,
+    });
   };
   return (
     <section class="save" aria-label="Save">
       <button type="button" disabled={frame === undefined} onClick={save}>
         Save picture as PNG
       </button>
-      {problem !== undefined && <p role="alert">{problem}</p>}
     </section>
   );
-}
-
-/** Returns the steps of the other axes: those of the frame that is shown, which may be older than what is asked for. */
-function stepsOf(model: ExploreModel): string[] {
-  const resolved = model.resolved.peek();
-  if (resolved === undefined) return [];
-  const { variable, at } = resolved;
-  const { selection } = model.picture.frame.peek()?.request ?? {};
-  const shown = selection?.variable === variable.path ? selection.at : at;
-  return otherSteps(resolved, shown);
 }
