@@ -223,7 +223,10 @@ t.test("the page says what of a picture is shown, and reads all when a person ag
     const request = last(worker.of("show"));
     worker.answer(request.id, frame(request, 1, 1, 9, { ...PART, ...part }));
     const [message] = statusOf(model).messages;
-    t.equal(message?.text, `${text}: 20,000 chunks (80 kB) are too many to read at once.`);
+    t.equal(
+      message?.text,
+      `${text}: the whole picture needs 20,000 chunks, 80 kB, and this dataset has no overviews.`,
+    );
     message?.actions[0]?.run(model);
     t.equal(last(worker.of("show")).isConfirmed, true);
     t.not(model.view.value.box, undefined, "of the same part of the map");

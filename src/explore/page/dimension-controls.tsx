@@ -61,14 +61,15 @@ export function DimensionControls({ model }: { readonly model: ExploreModel }) {
   );
 }
 
-function Dimension(props: {
+interface DimensionProps {
   readonly model: ExploreModel;
   readonly resolved: ResolvedView;
   readonly index: number;
-}) {
+}
+
+function Dimension(props: DimensionProps) {
   const { model, resolved, index } = props;
-  const { variable, bands } = resolved;
-  const [axis, values, step] = [variable.axes[index]!, resolved.values[index]!, resolved.at[index]!];
+  const [axis, values, step] = [resolved.variable.axes[index]!, resolved.values[index]!, resolved.at[index]!];
   const text = stepText(values, step, axis);
   const isPlaying = useValue(model.playback.axis) === index;
   const { dim, length } = axis;
@@ -85,11 +86,7 @@ function Dimension(props: {
     <fieldset class="dimension">
       <legend class="spoken">{dim}</legend>
       <span class="dims">{dim}</span>
-      {index === variable.bands?.axis ? (
-        <BandValue model={model} text={bands === undefined ? text : "all,"} isColour={bands !== undefined} />
-      ) : (
-        <output class="dim-value">{text}</output>
-      )}
+      <DimensionValue {...props} text={text} />
       {length > 1 && (
         <>
           <span class="buttons">
@@ -125,16 +122,14 @@ function Dimension(props: {
   );
 }
 
-/** The band that is shown, or that all are composed in colour. */
-function BandValue(props: {
-  readonly model: ExploreModel;
-  readonly text: string;
-  readonly isColour: boolean;
-}) {
-  const { model, text, isColour } = props;
+/** The step that is shown, or that all bands are composed in colour. */
+function DimensionValue(props: DimensionProps & { readonly text: string }) {
+  const { model, resolved, index, text } = props;
+  const isColour = resolved.bands !== undefined;
+  if (index !== resolved.variable.bands?.axis) return <output class="dim-value">{text}</output>;
   return (
     <span class="dim-value">
-      <output>{text}</output>{" "}
+      <output>{isColour ? "all," : text}</output>{" "}
       <Check label="in colour" isSet={isColour} onChange={(isSet) => model.setColour(isSet)} />
     </span>
   );
