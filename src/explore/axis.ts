@@ -91,7 +91,8 @@ export function indexAt(axis: Axis, coordinate: number): number {
     }
   }
   if (place < least || place > greatest) return -1;
-  return axis.step === undefined ? searchEdges(axis, place) : indexOnRegular(axis, place);
+  if (axis.step === undefined) return searchEdges(axis, place);
+  return Math.max(0, Math.min(length - 1, Math.floor((place - edges[0]!) / axis.step)));
 }
 
 /** Returns the coordinate of a cell's centre. */
@@ -189,11 +190,6 @@ function stepOf(edges: Float64Array): number | undefined {
   const step = (edges[count]! - first) / count;
   const allowed = Math.abs(step) * 1e-6;
   return edges.every((edge, index) => Math.abs(edge - (first + index * step)) <= allowed) ? step : undefined;
-}
-
-function indexOnRegular({ edges, step, length }: Axis, place: number): number {
-  const index = Math.floor((place - (edges as Float64Array)[0]!) / (step as number));
-  return Math.max(0, Math.min(length - 1, index));
 }
 
 function searchEdges({ edges, isDescending, length }: Axis, place: number): number {

@@ -2,14 +2,13 @@ import { cfTimeFormatter, datetimeText } from "../cf/cf-time.js";
 import { toNumbers } from "../json/json-value.js";
 import { shortestFloat } from "../json/stringify-json.js";
 import type { DataType } from "../model/data-type.js";
+import { NOT_A_TIME } from "../model/fill-value.js";
 import type { VariableDescription } from "./protocol.js";
 import type { ChunkValues } from "./worker/array-reader.js";
 import { unpacked } from "./worker/picture/byte-scale.js";
 
 /** What is shown of a missing value. */
 export const MISSING_TEXT = "missing";
-
-const NOT_A_TIME = -(2n ** 63n);
 
 /** Formats one value of a chunk with as many digits as its type and packing have. */
 export function valueText(

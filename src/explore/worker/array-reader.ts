@@ -13,15 +13,7 @@ import { registerCodecs } from "./codecs/codec-registry.js";
 import { type ReadableDocument, readableDocument } from "./readable-document.js";
 
 /** Stored numbers of a chunk. */
-export type Numbers =
-  | Int8Array
-  | Uint8Array
-  | Int16Array
-  | Uint16Array
-  | Int32Array
-  | Uint32Array
-  | Float32Array
-  | Float64Array;
+export type Numbers = zarr.TypedArray<Exclude<zarr.NumberDataType, "float16">>;
 
 /** A decoded chunk, laid out by the array's strides. */
 export interface ChunkValues {

@@ -126,17 +126,11 @@ async function sampledOfView(
   };
 }
 
-/** Finite values of a sample. */
-interface Sample {
-  readonly values: readonly number[];
-  readonly missing: number;
-}
-
 /**
- * Reads the values of a sample. A chunk that fails makes it smaller, and the picture that shows it says why.
+ * Reads the finite values of a sample, and counts missing ones. A chunk that fails makes it smaller, and the picture that shows it says why.
  * @throws The first failure if all fail, or the signal's reason
  */
-async function readSample({ readings, packing, cells }: Sampled, signal: AbortSignal): Promise<Sample> {
+async function readSample({ readings, packing, cells }: Sampled, signal: AbortSignal) {
   const results = await Promise.allSettled(readings);
   signal.throwIfAborted();
   const failure = results.find((result) => result.status === "rejected");
@@ -158,7 +152,7 @@ async function readSample({ readings, packing, cells }: Sampled, signal: AbortSi
 }
 
 function describeSample(
-  { values: found, missing }: Sample,
+  { values: found, missing }: Awaited<ReturnType<typeof readSample>>,
   percentiles: readonly [number, number],
 ): RangeAnswer {
   const values = Float64Array.from(found);

@@ -3,16 +3,15 @@ import {
   isOnGrid,
   type ProbeAnswer,
   type ProbeRequest,
-  type ReadingCost,
   type SeriesAnswer,
   type SeriesRequest,
   type VariableDescription,
 } from "../protocol.js";
 import { valueText } from "../value-text.js";
 import { costOf, finestOf } from "./array-reader.js";
-import { type ChunkJob, PRIORITY, ReadFailure } from "./chunk-queue.js";
+import { PRIORITY, ReadFailure } from "./chunk-queue.js";
 import { ChunkReading } from "./chunk-reading.js";
-import type { Chunk, DatasetSession } from "./dataset-session.js";
+import type { DatasetSession } from "./dataset-session.js";
 import { unpacked } from "./picture/byte-scale.js";
 import { nameOfCell } from "./picture/read-listed-cells.js";
 import type { AxisReader, FoundCell } from "./read-axis.js";
@@ -23,7 +22,7 @@ export function readingOfSeries(
   { selection, along }: SeriesRequest,
   send: (answer: SeriesAnswer) => void,
   fail: (error: unknown) => void,
-): { readonly reading: ChunkReading<PartOfSeries>; readonly cost: ReadingCost } {
+) {
   const variable = session.variable(selection.variable);
   const { shape, chunkShape, dataType, packing } = variable;
   const { [along]: length } = shape;
@@ -52,12 +51,6 @@ export function readingOfSeries(
     fail,
   });
   return { reading, cost: costOf(reading.jobs.length, chunkShape, dataType.itemSize) };
-}
-
-/** A chunk of a series, and the place of its first value. */
-interface PartOfSeries {
-  readonly job: ChunkJob<Chunk>;
-  readonly begin: number;
 }
 
 /** Reads the value of the cell at a place of the picture. @throws ReadFailure, or the signal's reason */

@@ -100,14 +100,11 @@ function draftOf(inView: ChunksInView, choice: ChunkChoice, unread: number): rea
   return isWorthwhile ? inView.plan({ ...choice, everyRow, everyColumn }) : [];
 }
 
-/** A choice of chunks, and the share of the picture's width and height that is read. */
-interface ChosenPart {
-  readonly choice: ChunkChoice;
-  readonly share: number;
-}
-
-/** Chooses at most so many chunks: every n-th if those that stand for others are near enough on the screen, else the ones in the middle. */
-function choosePart({ rows, columns, height, width }: ChunksInView, most: number): ChosenPart {
+/**
+ * Chooses at most so many chunks: every n-th if those that stand for others are near enough on the screen, else the ones in the middle.
+ * Returns the share of the picture's width and height that is read, too.
+ */
+function choosePart({ rows, columns, height, width }: ChunksInView, most: number) {
   let [everyRow, everyColumn] = [1, 1];
   while (Math.ceil(rows / everyRow) * Math.ceil(columns / everyColumn) > most) {
     // The axis along which chunks lie closer together.

@@ -124,10 +124,7 @@ export async function planCurvilinear(
 }
 
 /** Counts the pixels with data, and the cells between the outermost visible ones: those in view, though some are under no pixel. */
-function countCells({ cells, columns }: CellsUnderPixels): {
-  readonly cells: number;
-  readonly pixels: number;
-} {
+function countCells({ cells, columns }: CellsUnderPixels) {
   let [pixels, top, bottom, left, right] = [0, Infinity, -1, Infinity, -1];
   for (const cell of cells) {
     if (cell === -1) continue;
