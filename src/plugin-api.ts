@@ -40,6 +40,8 @@ export type {
   ByteRange,
   Document,
   DocumentReply,
+  ErrorFacts,
+  ErrorReply,
   RedirectReply,
   Reply,
   RouteRequest,

@@ -1,7 +1,15 @@
 import { type ErrorCode, isDamage, messageOf, ZpublishError } from "../errors.js";
 import type { AccessRules } from "./access/access-rules.js";
 import { type Exchange, withVary, writeHead } from "./exchange.js";
-import { ALLOWED_METHODS, type HeaderLines, parseWeights, withoutParameters } from "./headers.js";
+import {
+  ALLOWED_METHODS,
+  checkLines,
+  type HeaderLines,
+  parseWeights,
+  statusLine,
+  withoutParameters,
+} from "./headers.js";
+import type { ErrorFacts, ErrorReply } from "./reply.js";
 import { requestFields } from "./request-log.js";
 
 /** How an error is answered. */
@@ -109,7 +117,7 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
   const { logs } = metrics;
   const { code, message } = error;
   if (code === "overloaded") {
-    logs.rejections[exchange.priority] += 1;
+    logs.rejections[exchange.route?.priority ?? "page"] += 1;
     logs.rejected(message, () => log.warn({ code, rejected: 1 }, `requests rejected: ${message}`));
   } else if (log.isLevelEnabled(answer.logLevel)) {
     const fields = { ...requestFields(exchange), code, ...(hasId ? { err: thrown } : {}) };
@@ -121,42 +129,67 @@ export function sendError(exchange: Exchange, thrown: unknown, closeConnection =
     exchange.drop();
     return;
   }
-  const page = pageOf(exchange, error, answer);
-  if (answer.status.startsWith("5") || page !== undefined) exchange.isNamed = true;
+  if (answer.status.startsWith("5")) exchange.isNamed = true;
   if (answer.status.startsWith("5") && access.accessLogShare > 0) exchange.noteForLog();
+  const own = ownReply(exchange, error, answer) ?? pageReply(exchange, error, answer);
   const detail = PARAMETER_CODES.has(code) ? [parameterDetail(error)] : publicDetail(error);
-  const text = page?.html ?? JSON.stringify(hasId ? { detail, id: exchange.id } : { detail });
-  const body = Buffer.from(text, "utf8");
+  const { body, contentType, headers, status } = own ?? {
+    body: JSON.stringify(hasId ? { detail, id: exchange.id } : { detail }),
+    contentType: "application/json",
+  };
+  const bytes = typeof body === "string" ? Buffer.from(body, "utf8") : body;
   const varying = withVary(
     linesOf(error, answer, access),
-    errorPage === undefined ? "" : "Accept",
+    errorPage === undefined || exchange.route?.errors !== undefined ? "" : "Accept",
     access.vary,
   );
-  const lines: HeaderLines = [
-    ["Content-Type", page === undefined ? "application/json" : "text/html; charset=utf-8"],
-    ...varying,
-    ...(page?.headers ?? []),
-  ];
+  const lines: HeaderLines = [["Content-Type", contentType], ...varying, ...(headers ?? [])];
   exchange.cork(() => {
-    writeHead(exchange, answer.status, lines);
-    if (exchange.method === "HEAD") exchange.endBodiless(body.byteLength);
-    else if (closeConnection) exchange.endAndClose(body);
-    else exchange.endWith(body);
+    writeHead(exchange, status === undefined ? answer.status : statusLine(status), lines);
+    if (exchange.method === "HEAD") exchange.endBodiless(bytes.byteLength);
+    else if (closeConnection) exchange.endAndClose(bytes);
+    else exchange.endWith(bytes);
   });
 }
 
+/** Writes the error as the route's protocol does; undefined if it has no shape of its own. */
+function ownReply(exchange: Exchange, error: ZpublishError, answer: ErrorAnswer): ErrorReply | undefined {
+  const write = exchange.route?.errors;
+  if (write === undefined) return undefined;
+  try {
+    const reply = write(factsOf(exchange, error, answer));
+    // Checked here: an answer in JSON is better than none.
+    if (reply.status !== undefined) statusLine(reply.status);
+    checkLines([["Content-Type", reply.contentType], ...(reply.headers ?? [])]);
+    return reply;
+  } catch (failure) {
+    const fields = { ...requestFields(exchange), err: failure };
+    exchange.context.log.error(
+      fields,
+      `the error could not be written as its route does: ${messageOf(failure)}`,
+    );
+    return undefined;
+  }
+}
+
 /** Renders the page about an error; undefined if the client gets JSON. */
-function pageOf(exchange: Exchange, error: ZpublishError, { status }: ErrorAnswer) {
+function pageReply(exchange: Exchange, error: ZpublishError, answer: ErrorAnswer): ErrorReply | undefined {
   const { errorPage } = exchange.context;
   if (errorPage === undefined || !exchange.isReadable || !prefersPage(exchange.header("accept")))
     return undefined;
-  return errorPage({
+  exchange.isNamed = true;
+  const { html, headers } = errorPage(factsOf(exchange, error, answer));
+  return { body: html, contentType: "text/html; charset=utf-8", headers };
+}
+
+function factsOf(exchange: Exchange, error: ZpublishError, { status }: ErrorAnswer): ErrorFacts {
+  return {
     ...{ status, code: error.code, detail: publicDetail(error), reason: publicReason(error) },
     requestId: exchange.id,
     datasetId: exchange.params.dataset_id,
     root: linkToRoot(exchange),
-    query: exchange.query,
-  });
+    query: exchange.isReadable ? exchange.query : "",
+  };
 }
 
 /**
@@ -190,7 +223,8 @@ function linesOf(error: ZpublishError, answer: ErrorAnswer, access: AccessRules)
     const spread = Math.floor(Math.random() * (retrySpreadSeconds + 1));
     lines.push(["Retry-After", String(retryAfterSeconds + spread)]);
   }
-  if (error.code === "method-not-allowed") lines.push(["Allow", ALLOWED_METHODS]);
+  if (error.code === "method-not-allowed")
+    lines.push(["Allow", String(error.details.allow ?? ALLOWED_METHODS)]);
   if (error.code === "range-not-satisfiable")
     lines.push(["Content-Range", `bytes */${error.details.byteLength ?? 0}`]);
   if (error.code === "unauthorized") lines.push(["WWW-Authenticate", challenge(error)]);

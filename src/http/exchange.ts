@@ -6,6 +6,7 @@ import { type Forwarded, forwardedOf, forwardedPrefix, serviceUrlOf } from "./ac
 import { type HeaderLines, NO_LINES } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import type {
+  BodyTaker,
   Load,
   MethodLabel,
   OverdueRequests,
@@ -41,8 +42,8 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
   over = false;
   /** Part of the answer is written: there can be no other. */
   started = false;
-  /** Priority of the route; `page` until it is known. */
-  priority: Route["priority"] = "page";
+  /** Undefined until it is known. */
+  route: Route | undefined;
   /** Bytes of a body that is being made or sent. Written by the load. */
   bodyBytes = 0;
   methodLabel: MethodLabel;
@@ -64,6 +65,8 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
   /** Entry among the requests whose answer is not sent yet. */
   #place: ListEntry<UnansweredRequest> | undefined;
   #body: Body | undefined;
+  /** Body of the request, if it is received. */
+  #upload: RequestBody | undefined;
   /** The header `Origin`, if answers depend on it. */
   readonly origin: string | undefined;
   /** Request id: a proxy's, the client's, or made here; empty until it is needed. */
@@ -114,6 +117,15 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
     this.#abort ??= new AbortController();
     if (this.over) this.#abort.abort(OVER);
     return this.#abort.signal;
+  }
+
+  /** Begins to receive the body of the request. To be called in uWebSockets.js's callback. @throws ZpublishError as `RequestBody` */
+  receive(maxBytes: number, refuse: (error: ZpublishError) => void): void {
+    this.#upload = new RequestBody(this, this.context.load, maxBytes, refuse);
+  }
+
+  async body(): Promise<Uint8Array> {
+    return this.#upload?.whole ?? new Uint8Array();
   }
 
   reserve(byteLength: number): Promise<void> | undefined {
@@ -238,6 +250,7 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
     this.over = true;
     this.#body?.release?.();
     this.#body = undefined;
+    this.#upload?.release(OVER);
     this.#abort?.abort(OVER);
     const { context } = this;
     if (this.#place !== undefined) context.open.remove(this.#place);
@@ -370,6 +383,71 @@ class RequestHead {
   detach(): void {
     this.#request = null;
   }
+}
+
+/** A request whose body is received. */
+interface BodySource {
+  readonly res: HttpResponse;
+  header(name: string): string | undefined;
+}
+
+/** The body of a request while it arrives, bounded, and counted with the bodies of answers. */
+class RequestBody implements BodyTaker {
+  /** All bytes. Rejected with `too-large`, or when the request is over before. */
+  readonly whole: Promise<Uint8Array>;
+  bodyBytes = 0;
+  readonly #load: Load;
+  #parts: Uint8Array[] = [];
+  #byteLength = 0;
+  #isReleased = false;
+  #reject: (error: ZpublishError) => void = () => undefined;
+
+  /**
+   * Begins to receive, and asks the client for the body if it waits to be asked. To be created in the callback of the request.
+   * @param refuse Answers the request if the body turns out to be too long: one without a Content-Length.
+   * @throws ZpublishError `too-large` if the Content-Length is, before anything is read; `overloaded` if bodies take too much memory.
+   */
+  constructor(source: BodySource, load: Load, maxBytes: number, refuse: (error: ZpublishError) => void) {
+    this.#load = load;
+    const announced = Number(source.header("content-length") ?? 0);
+    if (announced > maxBytes) throw tooLarge(maxBytes, announced);
+    if (!load.hasRoom()) throw new ZpublishError("overloaded", "bodies take all memory that they may");
+    this.whole = new Promise((resolve, reject) => {
+      this.#reject = reject;
+      source.res.onData((part, isLast) => {
+        if (this.#isReleased) return;
+        this.#take(part);
+        if (this.#byteLength > maxBytes) {
+          const error = tooLarge(maxBytes, this.#byteLength);
+          this.release(error);
+          refuse(error);
+        } else if (isLast) resolve(Buffer.concat(this.#parts, this.#byteLength));
+      });
+    });
+    // A handler need not ask for the body.
+    this.whole.catch(() => undefined);
+    if (source.header("expect")?.toLowerCase() === "100-continue") source.res.writeContinue();
+  }
+
+  /** Frees the memory. @param reason Rejects the body if it has not arrived. */
+  release(reason: ZpublishError): void {
+    this.#reject(reason);
+    this.#parts = [];
+    this.#isReleased = true;
+    this.#load.setBodyBytes(this, 0);
+  }
+
+  /** Takes a copy of a part. */
+  #take(part: ArrayBuffer | Uint8Array): void {
+    if (part.byteLength === 0) return;
+    this.#parts.push(new Uint8Array(part).slice());
+    this.#byteLength += part.byteLength;
+    this.#load.setBodyBytes(this, this.#byteLength);
+  }
+}
+
+function tooLarge(maxBytes: number, received: number): ZpublishError {
+  return new ZpublishError("too-large", `Body: expected at most ${maxBytes} bytes, received ${received}`);
 }
 
 /** Counts of all requests of one server, whatever its app. */

@@ -6,7 +6,7 @@ import type { Tokens } from "./access/tokens.js";
 import { type AdminEndpoints, answerAdmin } from "./admin-endpoint.js";
 import { sendError } from "./error-reply.js";
 import { Exchange, type ExchangeContext, withVary, writeHead } from "./exchange.js";
-import { ALLOWED_METHODS, createCors, type HeaderLines, isHeaderValue } from "./headers.js";
+import { ALLOWED_METHODS, createCors, type HeaderLines, isHeaderValue, statusLine } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import type { RouteCounts } from "./load-limits.js";
 import type { DocumentReply, RenderErrorPage, Reply } from "./reply.js";
@@ -16,9 +16,8 @@ import {
   sendBodyReply,
   sendRepresentation,
   sendStreamReply,
-  statusLine,
 } from "./representation.js";
-import { createRouter, type Route, type RouteMatch, type Router } from "./router.js";
+import { allowedMethods, createRouter, type Route, type RouteMatch, type Router } from "./router.js";
 
 /** Attempts at a request whose source changes while it is answered. */
 const MAX_ATTEMPTS = 3;
@@ -50,7 +49,7 @@ interface RouteDatasets {
 }
 
 /**
- * Answers a GET or HEAD request: path → route → dataset → handler → reply → representation.
+ * Answers a GET, HEAD or POST request: path → route → dataset → handler → reply → representation.
  * @throws ZpublishError what is to be answered instead
  */
 function handleRequest(exchange: Exchange, routing: Routing): void | Promise<void> {
@@ -62,11 +61,27 @@ function handleRequest(exchange: Exchange, routing: Routing): void | Promise<voi
   }
   const { route, params, counts } = matchPath(exchange, rawPath, routing);
   exchange.counts = counts;
-  exchange.priority = route.priority;
+  exchange.route = route;
+  checkMethod(exchange, route);
   exchange.context.load.admit(route.priority);
+  if (exchange.method === "POST")
+    exchange.receive(route.maxBodyBytes ?? DEFAULT_BODY_BYTES, (error) => sendError(exchange, error, true));
   exchange.rawPath = rawPath;
   exchange.params = params;
   return attempt(exchange, route, routing.datasets, MAX_ATTEMPTS);
+}
+
+/** Default of {@link Route.maxBodyBytes}. */
+const DEFAULT_BODY_BYTES = 2 ** 20;
+
+/** @throws ZpublishError `method-not-allowed` */
+function checkMethod({ method }: Exchange, route: Route): void {
+  const { methods } = route;
+  if (methods === undefined ? method !== "POST" : methods.includes(method === "HEAD" ? "GET" : method))
+    return;
+  throw new ZpublishError("method-not-allowed", `Method ${method} is not allowed`, {
+    details: { allow: allowedMethods(route) },
+  });
 }
 
 /** @throws ZpublishError `not-found` if no route has such a path */
@@ -183,7 +198,7 @@ function sendRedirectTo(exchange: Exchange, url: string, status: number): void {
     ["Cache-Control", access.cacheControlOfAddress(cacheControl)],
   ] as const;
   exchange.cork(() => {
-    writeHead(exchange, statusLine(status) ?? "", withVary(lines, access.vary));
+    writeHead(exchange, statusLine(status), withVary(lines, access.vary));
     exchange.endBodiless(0);
   });
 }
@@ -255,7 +270,7 @@ export function answerWith(current: { readonly app: RunningApp }) {
   return (res: HttpResponse, req: HttpRequest): void => {
     const { context, dispatching } = current.app;
     const method = req.getCaseSensitiveMethod();
-    const exchange = new Exchange(res, req, context, method === "HEAD" ? "HEAD" : "GET");
+    const exchange = new Exchange(res, req, context, method === "HEAD" || method === "POST" ? method : "GET");
     dispatch(exchange, method, dispatching);
     exchange.detach();
   };
@@ -269,25 +284,45 @@ function dispatch(exchange: Exchange, method: string, context: DispatchContext):
       exchange.context.log.debug({ path: exchange.head.path }, "several Content-Length: connection dropped");
       // Without an answer: what came behind it would be answered, too.
       exchange.drop();
-    } else if (method === "GET" || method === "HEAD") {
-      handleGet(exchange, context);
+    } else if (method === "GET" || method === "HEAD" || (method === "POST" && takesPost(exchange, context))) {
+      handleKnown(exchange, context);
     } else if (method === "OPTIONS") {
       exchange.methodLabel = "OPTIONS";
       const { cors, access } = exchange.context;
-      const lines: HeaderLines = [["Allow", ALLOWED_METHODS], ...cors.preflight];
+      const methods = methodsOf(exchange, context.routing);
+      const lines: HeaderLines = [["Allow", methods], ...cors.preflight(methods)];
       writeHead(exchange, "204 No Content", withVary(lines, access.vary));
       exchange.endBodiless();
     } else {
       exchange.methodLabel = "other";
-      const error = new ZpublishError("method-not-allowed", `Method ${method} is not allowed`);
+      const allow = methodsOf(exchange, context.routing);
+      const details = { allow };
+      const error = new ZpublishError("method-not-allowed", `Method ${method} is not allowed`, { details });
       sendError(exchange, error, isLongBody(exchange));
     }
   } catch (error) {
-    sendError(exchange, error);
+    sendError(exchange, error, exchange.method === "POST" && isLongBody(exchange));
   }
 }
 
-function handleGet(exchange: Exchange, { admin, routing, limits }: DispatchContext): void {
+/** Tells whether a POST is answered: by its route, or because the server is starting. */
+function takesPost(exchange: Exchange, { routing }: DispatchContext): boolean {
+  return routing === undefined || methodsOf(exchange, routing).includes("POST");
+}
+
+/** Methods that a path answers, as `Allow` lists them. */
+function methodsOf({ head }: Exchange, routing: Routing | undefined): string {
+  try {
+    const path = routing && withoutRoot(head.path, routing.rootPath);
+    const route = path && routing?.router.match(path)?.route;
+    return route ? allowedMethods(route) : ALLOWED_METHODS;
+  } catch {
+    // The path is no valid one.
+    return ALLOWED_METHODS;
+  }
+}
+
+function handleKnown(exchange: Exchange, { admin, routing, limits }: DispatchContext): void {
   const { maxUrlBytes } = limits;
   const { length } = exchange.head.path;
   if (length > maxUrlBytes || length + exchange.query.length > maxUrlBytes) {
@@ -313,13 +348,16 @@ function hasSeveralLengths(exchange: Exchange): boolean {
   return exchange.header("content-length") !== undefined && exchange.head.countHeader("content-length") > 1;
 }
 
-/** Longest body of a request of another method that is read; with a longer one, the connection is closed. */
-const MAX_REQUEST_BODY_BYTES = 2 ** 20;
+/**
+ * Longest body of a refused request that is read and ignored, so that the client gets to read the answer. With a longer one, the
+ * connection is closed.
+ */
+const MAX_IGNORED_BYTES = 16 * 2 ** 20;
 
 function isLongBody(exchange: Exchange): boolean {
   return (
     exchange.header("transfer-encoding") !== undefined ||
-    Number(exchange.header("content-length") ?? 0) > MAX_REQUEST_BODY_BYTES
+    Number(exchange.header("content-length") ?? 0) > MAX_IGNORED_BYTES
   );
 }
 
@@ -336,6 +374,22 @@ export interface HttpApp extends AccessOptions {
   readonly cacheControl?: string;
   /** Renders errors for browsers. Default: they get JSON. */
   readonly errorPage?: RenderErrorPage | undefined;
+}
+
+/** Checks what TypeScript does not check in routes of plugins. @throws ZpublishError `invalid-config` */
+function checkRoute({ path, priority, methods, maxBodyBytes }: Route): void {
+  const check = (what: string, value: unknown, isValid: boolean) => {
+    if (isValid) return;
+    throw new ZpublishError(
+      "invalid-config",
+      `Route '${path}': expected ${what}, received ${JSON.stringify(value)}`,
+    );
+  };
+  check("priority 'page' or 'chunk'", priority, priority === "page" || priority === "chunk");
+  const areKnown = methods?.every((method) => method === "GET" || method === "POST") ?? true;
+  check("methods 'GET', 'POST' or both", methods, areKnown && methods?.length !== 0);
+  const isBound = maxBodyBytes === undefined || (Number.isSafeInteger(maxBodyBytes) && maxBodyBytes > 0);
+  check("a number of bytes as maxBodyBytes", maxBodyBytes, isBound);
 }
 
 /** Recent paths whose route is remembered: some hundred bytes each. */
@@ -359,15 +413,7 @@ export function prepareApp(
       `Cache-Control: expected printable ASCII, received ${received}`,
     );
   }
-  for (const { path, priority } of app.routes) {
-    // TypeScript does not check the routes of plugins.
-    if (priority === "page" || priority === "chunk") continue;
-    const received = JSON.stringify(priority);
-    throw new ZpublishError(
-      "invalid-config",
-      `Route '${path}': expected priority 'page' or 'chunk', received ${received}`,
-    );
-  }
+  for (const route of app.routes) checkRoute(route);
   const cors = createCors(app.corsOrigin ?? "*", [
     ["X-Content-Type-Options", "nosniff"],
     // A page would otherwise send the token in its query to the sites it links to.

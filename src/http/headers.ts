@@ -1,3 +1,4 @@
+import { STATUS_CODES } from "node:http";
 import { ZpublishError } from "../errors.js";
 
 /** Names and values of headers. A frozen list is sent often: a listener may keep its encoded form. */
@@ -23,6 +24,13 @@ export function checkLines(lines: HeaderLines): void {
       `Header ${JSON.stringify(name)} cannot be sent: expected printable ASCII, received ${JSON.stringify(value)}`,
     );
   }
+}
+
+/** Returns a status line without the version. @throws ZpublishError `internal` if it is no status of a final answer. */
+export function statusLine(status: number): string {
+  if (!Number.isInteger(status) || status < 200 || status > 599)
+    throw new ZpublishError("internal", `Expected a status from 200 to 599, received ${status}`);
+  return `${status} ${STATUS_CODES[status] ?? "Other"}`;
 }
 
 /** A member of a list, with its weight (RFC 9110 §12.4.2). */
@@ -68,7 +76,7 @@ export function withoutParameters(accept: string): string {
 /** No header lines. */
 export const NO_LINES: HeaderLines = Object.freeze([]);
 
-/** Methods that are answered, as `Allow` lists them. */
+/** Methods that most paths answer, as `Allow` lists them. */
 export const ALLOWED_METHODS = "GET, HEAD, OPTIONS";
 const ALLOWED_HEADERS = "Range, If-None-Match, If-Match, Authorization";
 const EXPOSED_HEADERS =
@@ -81,8 +89,8 @@ export interface Cors {
   readonly lines: HeaderLines;
   /** Lines by origin, if several are allowed. */
   readonly byOrigin: ReadonlyMap<string, HeaderLines>;
-  /** Further lines of the answer to a preflight request. */
-  readonly preflight: HeaderLines;
+  /** Returns further lines of the answer to a preflight request. @param methods As in `Allow`. */
+  preflight(methods: string): HeaderLines;
   /** Whether answers depend on the request's origin, and `Vary` has to name it. */
   readonly variesByOrigin: boolean;
 }
@@ -110,9 +118,9 @@ export function createCors(corsOrigin: string, others: HeaderLines = []): Cors {
   return {
     lines: allowing((isOne && origins[0]) || ""),
     byOrigin: new Map(isOne ? [] : origins.map((origin) => [origin, allowing(origin)])),
-    preflight: [
-      ["Access-Control-Allow-Methods", ALLOWED_METHODS],
-      ["Access-Control-Allow-Headers", ALLOWED_HEADERS],
+    preflight: (methods) => [
+      ["Access-Control-Allow-Methods", methods],
+      ["Access-Control-Allow-Headers", ALLOWED_HEADERS + (/POST/.test(methods) ? ", Content-Type" : "")],
       ["Access-Control-Max-Age", String(PREFLIGHT_MAX_AGE_SECONDS)],
     ],
     variesByOrigin: origins.length > 0 && origins[0] !== "*",

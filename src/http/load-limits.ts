@@ -118,6 +118,8 @@ export function createLoad(limits: LoadLimits) {
       if (stats.requestsInFlight === 0 && idlers.length > 0)
         for (const resolve of idlers.splice(0)) resolve();
     },
+    /** Whether bodies may take more memory. */
+    hasRoom,
     /** Sets the bytes that a request's body takes. */
     setBodyBytes(taker: BodyTaker, byteLength: number): void {
       account(taker, byteLength);

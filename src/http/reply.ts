@@ -19,6 +19,11 @@ export interface RouteRequest {
   /** Aborts when the request is over: answered, or its client has gone. */
   readonly signal: AbortSignal;
   /**
+   * Returns the body of a POST, the same at each call; empty if there is none.
+   * @throws ZpublishError `too-large` if it is longer than `Route.maxBodyBytes`, `cancelled` if the client goes.
+   */
+  body(): Promise<Uint8Array>;
+  /**
    * Reserves memory for a body that is about to be made; resolves, or is undefined, when there is room. What was reserved
    * is free again when the answer is sent.
    */
@@ -169,7 +174,7 @@ export interface RedirectReply {
   readonly to: "with-slash" | { readonly url: string; readonly status: 301 | 302 | 303 | 307 | 308 };
 }
 
-/** An error as its page shows it. It names nothing of the machine. */
+/** An error as a client may see it. It names nothing of the machine. */
 export interface ErrorFacts {
   /** `404 Not Found`. */
   readonly status: string;
@@ -186,6 +191,15 @@ export interface ErrorFacts {
   readonly root: string;
   /** Without the question mark. */
   readonly query: string;
+}
+
+/** An error as a plugin writes it for clients of its protocol. */
+export interface ErrorReply {
+  /** Default: that of the error. */
+  readonly status?: number;
+  readonly contentType: string;
+  readonly body: string | Uint8Array;
+  readonly headers?: HeaderLines;
 }
 
 /** Renders the page about an error. */

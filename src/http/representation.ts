@@ -1,9 +1,8 @@
-import { STATUS_CODES } from "node:http";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
 import { rangeNotSatisfiable } from "./error-reply.js";
 import { type Exchange, withVary, writeHead } from "./exchange.js";
-import { type HeaderLines, parseWeights } from "./headers.js";
+import { type HeaderLines, parseWeights, statusLine } from "./headers.js";
 import type {
   Body,
   BodyReply,
@@ -360,12 +359,9 @@ function etagsOf(etag: string): Readonly<Record<Coding, string>> {
   return { identity: etag, br: `${begin}-br"`, gzip: `${begin}-gz"` };
 }
 
-/** Status line of a reply that is not answered 200. @throws ZpublishError `internal` if it is no status of a final answer */
-export function statusLine(status = 200): string | undefined {
-  if (status === 200) return undefined;
-  if (!Number.isInteger(status) || status < 200 || status > 599)
-    throw new ZpublishError("internal", `Expected a status from 200 to 599, received ${status}`);
-  return `${status} ${STATUS_CODES[status] ?? "Other"}`;
+/** Status line of a reply that is not answered 200; undefined for 200. */
+function ownStatus(status = 200): string | undefined {
+  return status === 200 ? undefined : statusLine(status);
 }
 
 /** Media types that are compressed while they are sent. */
@@ -386,7 +382,7 @@ export function sendStreamReply(exchange: Exchange, reply: StreamReply): void | 
   });
   const what: Representation = {
     ...{ head, etag: etags?.[coding], etags: etags && Object.values(etags) },
-    status: statusLine(reply.status),
+    status: ownStatus(reply.status),
     exists: true,
     content: createStreamBody(reply, coding),
   };
@@ -442,7 +438,7 @@ function variantOf(reply: DocumentReply, coding: Coding, bytes: Uint8Array): Var
   const variant = {
     etag,
     etags: Object.values(etags),
-    status: statusLine(reply.status),
+    status: ownStatus(reply.status),
     content: bytes,
     head: new RepresentationHead({
       ...given,

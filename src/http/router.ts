@@ -1,5 +1,5 @@
 import { ZpublishError } from "../errors.js";
-import type { Reply, RouteRequest } from "./reply.js";
+import type { ErrorFacts, ErrorReply, Reply, RouteRequest } from "./reply.js";
 
 /** Reason why a segment is no valid string. */
 type SegmentFault = "percent_encoding" | "string_unicode" | "string_control_character";
@@ -354,6 +354,15 @@ export interface Route {
   /** Parameters of the handler that are not in the path, by name. */
   readonly given?: Readonly<Record<string, string>>;
   readonly handler: (request: RouteRequest) => Reply | Promise<Reply>;
+  /** Methods that are answered; `GET` stands for HEAD, too. Others are answered 405. Default: GET. */
+  readonly methods?: readonly ("GET" | "POST")[];
+  /** Bound of the body of a POST; a longer one is answered 413. Default 1 MiB. */
+  readonly maxBodyBytes?: number;
+  /**
+   * Writes an error in the shape of a protocol, with a status of its own if the protocol wants another. Default: JSON, or a page for
+   * browsers.
+   */
+  readonly errors?: (error: ErrorFacts) => ErrorReply;
   /** `page` is shed before `chunk` under load. */
   readonly priority: "page" | "chunk";
   /** Its entry in the OpenAPI document. */
@@ -370,15 +379,38 @@ export interface RouteOperation {
   readonly schema?: Readonly<Record<string, unknown>>;
   /** Parameter name → description. */
   readonly parameters?: Readonly<Record<string, string>>;
-  /** Parameters of the query by name; none is required. */
+  /** Parameters of the query by name. */
   readonly query?: Readonly<Record<string, QueryParameter>>;
+  /** Further content types of the 200 answer, with the same meaning. */
+  readonly alternatives?: readonly string[];
+  /** Body of a POST, by content type. */
+  readonly requestBody?: {
+    readonly description: string;
+    readonly content: Readonly<Record<string, RequestContent>>;
+  };
   /** Whether ranges are useful and the answer may be 206 or 416. */
   readonly ranged?: boolean;
+}
+
+/** Body of a request of one content type. */
+export interface RequestContent {
+  /** JSON Schema; default: a text. */
+  readonly schema?: Readonly<Record<string, unknown>>;
+  readonly example?: unknown;
+}
+
+/** Returns the methods of a route as the header `Allow` lists them. */
+export function allowedMethods({ methods = ["GET"] }: Pick<Route, "methods">): string {
+  return [...methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])), "OPTIONS"].join(
+    ", ",
+  );
 }
 
 /** A parameter of the query. */
 export interface QueryParameter {
   readonly description: string;
+  /** Default false. */
+  readonly required?: boolean;
   /** JSON Schema of its value. */
   readonly schema: Readonly<Record<string, unknown>>;
 }

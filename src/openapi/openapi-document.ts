@@ -1,5 +1,5 @@
 import { type DatasetPath, severalDatasets } from "../dataset/dataset.js";
-import type { Route } from "../http/router.js";
+import type { Route, RouteOperation } from "../http/router.js";
 
 /** Name and version of the service, and the path of its datasets. */
 interface ServiceInfo {
@@ -52,7 +52,7 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
 
 const DESCRIPTION =
   "Read-only access to n-dimensional datasets, as metadata and as Zarr v2 stores chunk by chunk. " +
-  "Every path answers GET, HEAD (as GET, without a body) and OPTIONS (CORS preflight). Any other method is answered 405.";
+  "Paths answer GET and HEAD (as GET, without a body) unless they say something else, and OPTIONS (CORS preflight). Any other method is answered 405.";
 
 /** A parameter: `{name}` or `{name:path}`. */
 const PARAMETER = /\{([^}:]+)(:path)?\}/g;
@@ -69,29 +69,41 @@ interface PathFacts {
 
 function pathItem(route: Route, facts: PathFacts, operationIds: Set<string>): JsonSchemaObject {
   const { path, tag, redirects } = facts;
-  const { summary, description, parameters: descriptions = {} } = route.operation;
+  const { summary, description, parameters: descriptions = {}, requestBody } = route.operation;
   const parameters = Array.from(route.path.matchAll(PARAMETER), ([, name, spans]) =>
     pathParameter(name as string, spans !== undefined, descriptions[name as string]),
   );
-  const conditions = redirects ? [] : conditionParameters(route.operation.ranged === true);
   const asked = Object.entries(route.operation.query ?? {}).map(([name, parameter]) => ({
     name,
     in: "query",
     required: false,
     ...parameter,
   }));
-  const options = [...asked, ...conditions];
-  return {
-    ...(parameters.length > 0 && { parameters }),
-    get: {
+  const id = uniqueId(path, operationIds);
+  const operations = (route.methods ?? ["GET"]).map((method) => {
+    const isGet = method === "GET";
+    const conditions = redirects || !isGet ? [] : conditionParameters(route.operation.ranged === true);
+    const options = [...asked, ...conditions];
+    const operation = {
       tags: [tag],
       summary,
       ...(description !== undefined && { description }),
-      operationId: `get_${uniqueId(path, operationIds)}`,
+      operationId: `${method.toLowerCase()}_${id}`,
       ...(options.length > 0 && { parameters: options }),
-      responses: responses(route, parameters, facts),
-    },
-  };
+      ...(!isGet && requestBody !== undefined && { requestBody: bodyOf(requestBody) }),
+      responses: responses(route, method, parameters, facts),
+    };
+    return [method.toLowerCase(), operation] as const;
+  });
+  return { ...(parameters.length > 0 && { parameters }), ...Object.fromEntries(operations) };
+}
+
+function bodyOf({ description, content }: NonNullable<RouteOperation["requestBody"]>): JsonSchemaObject {
+  const types = Object.entries(content).map(([type, { schema = { type: "string" }, example }]) => [
+    type,
+    { schema, ...(example !== undefined && { example }) },
+  ]);
+  return { description, required: true, content: Object.fromEntries(types) };
 }
 
 function pathParameter(
@@ -117,12 +129,19 @@ function conditionParameters(ranged: boolean): JsonSchemaObject[] {
 
 function responses(
   route: Route,
+  method: "GET" | "POST",
   parameters: readonly unknown[],
   { redirects, needsToken }: PathFacts,
 ): JsonSchemaObject {
-  const { contentType, schema, ranged } = route.operation;
+  const { contentType, schema, alternatives = [] } = route.operation;
+  const isGet = method === "GET";
+  const ranged = isGet && route.operation.ranged;
   const mediaType = contentType.split(";", 1)[0] as string;
-  const content = { [mediaType]: { schema: schema ?? defaultSchema(mediaType) } };
+  const others = alternatives.map((type) => [type, { schema: defaultSchema(type) }]);
+  const content = {
+    [mediaType]: { schema: schema ?? defaultSchema(mediaType) },
+    ...Object.fromEntries(others),
+  };
   const answers: [string, JsonSchemaObject][] = redirects
     ? [["301", reference("MovedPermanently")]]
     : [["200", { description: "OK", headers: OK_HEADERS, content }]];
@@ -132,14 +151,15 @@ function responses(
       const part = { [mediaType]: { schema: { type: "string", format: "binary" } } };
       answers.push(["206", { description: "The requested part", headers, content: part }]);
     }
-    if (route.priority === "chunk") answers.push(["302", reference("Found")]);
-    answers.push(["304", reference("NotModified")]);
+    if (isGet && route.priority === "chunk") answers.push(["302", reference("Found")]);
+    if (isGet) answers.push(["304", reference("NotModified")]);
   }
   if (needsToken) answers.push(["401", reference("Unauthorized")]);
   if (parameters.length > 0 || route.given !== undefined) answers.push(["404", reference("NotFound")]);
   answers.push(["405", reference("MethodNotAllowed")]);
   if (!redirects) {
-    answers.push(["412", reference("PreconditionFailed")]);
+    if (isGet) answers.push(["412", reference("PreconditionFailed")]);
+    else answers.push(["413", reference("TooLarge")]);
     if (ranged) answers.push(["416", reference("RangeNotSatisfiable")]);
   }
   if (parameters.length > 0 || route.operation.query !== undefined)
@@ -224,7 +244,7 @@ const COMPONENTS = {
     "Cache-Control": { schema: { type: "string" } },
     "Accept-Ranges": { schema: { type: "string", const: "bytes" } },
     "Content-Range": { schema: { type: "string" } },
-    Allow: { schema: { type: "string", const: "GET, HEAD, OPTIONS" } },
+    Allow: { schema: { type: "string", examples: ["GET, HEAD, OPTIONS"] } },
     "WWW-Authenticate": { schema: { type: "string" } },
     Location: { schema: { type: "string" } },
     "Retry-After": { description: "Seconds", schema: { type: "string" } },
@@ -251,15 +271,15 @@ const COMPONENTS = {
     },
     ...errorResponse("Unauthorized", "The request has no valid token", "Detail", "WWW-Authenticate"),
     ...errorResponse("NotFound", "No such dataset, group, variable or chunk", "Detail"),
-    ...errorResponse(
-      "MethodNotAllowed",
-      "For any other method than GET, HEAD and OPTIONS",
-      "Detail",
-      "Allow",
-    ),
+    ...errorResponse("MethodNotAllowed", "For any method but those of `Allow`", "Detail", "Allow"),
     ...errorResponse("PreconditionFailed", "If-Match names no current ETag", "Detail"),
+    ...errorResponse("TooLarge", "The body, or what is asked for, is larger than allowed", "Detail"),
     ...errorResponse("RangeNotSatisfiable", "The range begins after the end", "Detail", "Content-Range"),
-    ...errorResponse("InvalidPath", "A parameter of the path or the query is not valid", "ValidationDetail"),
+    ...errorResponse(
+      "InvalidPath",
+      "A parameter of the path, the query or the body is not valid",
+      "ValidationDetail",
+    ),
     ...errorResponse("InternalError", "The source is unreadable or corrupt, or a codec failed", "Detail"),
     ...errorResponse(
       "Unavailable",

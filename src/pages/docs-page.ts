@@ -27,7 +27,11 @@ export function renderDocsPage(title: string, routes: readonly Route[], version:
 <div id="swagger-ui"></div>
 <noscript><h1>${title}</h1><p>This browser runs no scripts, so this page lists the addresses only. <a href="openapi.json">openapi.json</a> describes them in full.</p>
 <dl>${routes.map(
-    ({ path, operation }) => markup`<dt><code>GET ${path}</code></dt><dd>${operation.summary}</dd>
+    ({
+      path,
+      operation,
+      methods,
+    }) => markup`<dt><code>${(methods ?? ["GET"]).join(", ")} ${path}</code></dt><dd>${operation.summary}</dd>
 `,
   )}</dl></noscript>
 </main>

@@ -113,7 +113,7 @@ t.test("a long body that nobody wants has its connection closed", async (t) => {
   const { port } = await serveRoutes(t, routes);
   const connection = await openConnection(port);
   connection.send(
-    requestText("/doc", { method: "POST", headers: { "Content-Length": String(2 ** 20 + 1) } }),
+    requestText("/doc", { method: "POST", headers: { "Content-Length": String(2 ** 24 + 1) } }),
   );
   const answer = await connection.answer();
   t.equal(answer.status, 405);

@@ -282,3 +282,29 @@ t.test("an asset is immutable only under its version, and only assets of the pag
     await t.rejects(get(`/docs/${name}`), { code: "not-found" }, name);
   }
 });
+
+t.test("a POST is described with its body and further content types", async (t) => {
+  const get = route("/select", "application/json", true);
+  const operation = {
+    ...get.operation,
+    alternatives: ["text/csv"],
+    query: { var: { description: "Variables", schema: { type: "string" }, required: true } },
+    requestBody: { description: "Points", content: { "text/csv": { example: "lat,lon" } } },
+  };
+  const { paths } = openApiDocument([{ ...get, methods: ["GET", "POST"], operation }], {
+    ...{ title: "t", version: "1", datasetPath: (id) => `/datasets/${id}/` },
+  }) as unknown as { readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> };
+  const item = paths["/select"];
+  t.strictSame(Object.keys(item ?? {}), ["get", "post"]);
+  t.match(item?.get, { operationId: "get_select", requestBody: undefined });
+  t.match(item?.post, {
+    operationId: "post_select",
+    parameters: [{ name: "var", in: "query", required: true }],
+    requestBody: {
+      required: true,
+      content: { "text/csv": { schema: { type: "string" }, example: "lat,lon" } },
+    },
+  });
+  t.strictSame(Object.keys(item?.post?.responses ?? {}), ["200", "405", "413", "422", "500", "503"]);
+  t.strictSame(Object.keys(item?.post?.responses["200"]?.content ?? {}), ["application/json", "text/csv"]);
+});

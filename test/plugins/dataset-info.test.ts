@@ -123,6 +123,7 @@ function request(host = "h"): RouteRequest {
     header: () => undefined,
     signal: new AbortController().signal,
     reserve: () => undefined,
+    body: async () => new Uint8Array(),
   };
 }
 

@@ -36,6 +36,13 @@ export interface HttpResponse {
   /** Bytes of the body that were taken so far. */
   getWriteOffset(): number;
   onWritable(handler: () => boolean): unknown;
+  /**
+   * Calls the handler with each part of the request's body, valid until it returns. To be called before the callback of the request
+   * returns; the body is ignored otherwise.
+   */
+  onData(handler: (part: ArrayBuffer | Uint8Array, isLast: boolean) => void): unknown;
+  /** Tells a client that waits for it to send the body (100 Continue). */
+  writeContinue(): void;
   /** Calls the handler if the connection closes before the answer has ended. */
   onAborted(handler: () => void): unknown;
   end(bytes?: Uint8Array, closeConnection?: boolean): unknown;

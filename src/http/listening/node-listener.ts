@@ -29,6 +29,7 @@ class NodeResponse implements HttpResponse {
   readonly place: number;
   hasEnded = false;
   readonly #socket: Socket;
+  readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   #status = "200 OK";
   #headers: string[] = [];
@@ -39,9 +40,10 @@ class NodeResponse implements HttpResponse {
   #onWritable: (() => boolean) | undefined;
   #onAborted: (() => void) | undefined;
 
-  constructor(socket: Socket, response: ServerResponse, place: number) {
+  constructor(request: IncomingMessage, response: ServerResponse, place: number) {
     this.place = place;
-    this.#socket = socket;
+    this.#socket = request.socket;
+    this.#request = request;
     this.#response = response;
     // A write just after the connection broke; its end is noticed otherwise.
     response.on("error", () => undefined);
@@ -106,6 +108,17 @@ class NodeResponse implements HttpResponse {
 
   onWritable(handler: () => boolean): void {
     this.#onWritable = handler;
+  }
+
+  onData(handler: (part: Uint8Array, isLast: boolean) => void): void {
+    this.#request.on("data", (part: Buffer) => handler(part, false));
+    this.#request.once("end", () => handler(new Uint8Array(), true));
+    // A body that is cut off; the end of its connection is noticed otherwise.
+    this.#request.on("error", () => undefined);
+  }
+
+  writeContinue(): void {
+    this.#response.writeContinue();
   }
 
   onAborted(handler: () => void): void {
@@ -216,7 +229,7 @@ export async function openNodeListener(options: ListenerOptions, maxHeaderBytes:
     // Pipelined behind an answer that is not ready: as uWebSockets.js does. Otherwise answers that wait would fill the memory.
     if (before !== undefined && (!before.hasEnded || before.place === MAX_PIPELINED)) socket.destroy();
     if (socket.destroyed) return;
-    const res = new NodeResponse(socket, response, before === undefined ? 0 : before.place + 1);
+    const res = new NodeResponse(request, response, before === undefined ? 0 : before.place + 1);
     latest.set(socket, res);
     const isKnown = request.httpVersion === "1.1" && request.url?.startsWith("/");
     if (isKnown && request.rawHeaders.length <= 2 * MAX_HEADER_LINES) {

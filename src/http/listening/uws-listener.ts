@@ -105,6 +105,14 @@ class UwsResponse implements HttpResponse {
     this.#res.onWritable(handler);
   }
 
+  onData(handler: (part: ArrayBuffer, isLast: boolean) => void): void {
+    this.#res.onData(handler);
+  }
+
+  writeContinue(): void {
+    // uWebSockets.js did it before it called.
+  }
+
   onAborted(handler: () => void): void {
     this.#res.onAborted(handler);
   }

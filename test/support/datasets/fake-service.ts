@@ -33,6 +33,7 @@ async function ask(
     header: (name) => headers[name],
     signal: new AbortController().signal,
     reserve: () => undefined,
+    body: async () => new Uint8Array(),
   };
   return match.route.handler(request);
 }
