@@ -10,7 +10,7 @@ export {
   labelText,
 } from "./cf/axis-labels.js";
 export type { CellBox, NearestCell } from "./cf/cell-search.js";
-export { cfTimeFormatter } from "./cf/cf-time.js";
+export { cfTimeFormatter, cfTimeOf, cfTimeScale, datetimeText } from "./cf/cf-time.js";
 export { type Packing, packingOf } from "./cf/packing.js";
 export type { ChunkService } from "./chunk/chunk-service.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
@@ -49,10 +49,11 @@ export type {
 } from "./http/reply.js";
 export type { QueryParameter, Route, RouteOperation } from "./http/router.js";
 export type { JsonObject, JsonValue } from "./json/json-value.js";
-export { stringifyJson } from "./json/stringify-json.js";
+export { pythonFloatText, shortestFloat, stringifyJson } from "./json/stringify-json.js";
 export type { DataTree, Group, Variable } from "./model/data-tree.js";
 export type { DataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
+export { packageVersion } from "./observe/versions.js";
 export type { PreviewService, PreviewValues } from "./pages/preview-service.js";
 export { documentReply, jsonReply } from "./plugins/documents.js";
 export type {

@@ -1,0 +1,268 @@
+import type {
+  AxisSelection,
+  DatasetSnapshot,
+  DataType,
+  JsonObject,
+  JsonValue,
+  ServedArray,
+  ValueBlock,
+  Variable,
+} from "../../plugin-api.js";
+
+/** One variable of an answer. */
+export interface SelectedVariable {
+  /** Name in the answer, unique: the path with `_` in place of `/`. */
+  readonly name: string;
+  readonly path: string;
+  readonly isCoordinate: boolean;
+  /** Dimensions in the answer: one of which one index was asked for is left out. */
+  readonly dims: readonly string[];
+  readonly shape: readonly number[];
+  /** Type in the answer: as stored, or as decoded. */
+  readonly dataType: DataType;
+  /** Stored ones; if decoded, those that xarray's `decode_cf` leaves, and the units of times. */
+  readonly attrs: JsonObject;
+  /** `fill_value` of the Zarr v2 document, which is `_FillValue` to xarray; null for none, or if values are decoded. */
+  readonly fillValue: JsonValue;
+  readonly source: VariableSource;
+}
+
+/** Where values come from. */
+export type VariableSource =
+  /** One selection per axis of the array. `kept` are the axes that the answer has. */
+  | {
+      readonly array: ServedArray;
+      readonly selection: readonly AxisSelection[];
+      readonly kept: readonly number[];
+      /** Characters along the last axis, which become one text, as xarray decodes them. */
+      readonly textLength?: number | undefined;
+    }
+  /** A row of indexes per point. */
+  | { readonly array: ServedArray; readonly points: Int32Array }
+  | { readonly block: ValueBlock };
+
+/** What a selection answers, settled before any of its values is read. */
+export interface SelectionPlan {
+  readonly snapshot: DatasetSnapshot;
+  readonly isDecoded: boolean;
+  readonly attrs: JsonObject;
+  /** Lengths in the answer by name, in the order of the table. */
+  readonly dims: ReadonlyMap<string, number>;
+  /** Coordinates first. */
+  readonly variables: readonly SelectedVariable[];
+  /** Bytes of all values. */
+  readonly byteLength: number;
+}
+
+/** What is read along one dimension. */
+export interface DimSelection {
+  /** Parameter or column that says it. */
+  readonly parameter: string;
+  readonly selection: AxisSelection;
+  /** True if one index was asked for: the answer does not have the dimension. */
+  readonly isDropped: boolean;
+  /** An index per point, in place of `selection`; negative for a point that is outside. */
+  readonly points?: Int32Array;
+}
+
+/** One dimension of a group, which it may share with other groups. */
+interface Dim {
+  readonly key: string;
+  readonly name: string;
+  /** The variable of the same name that holds its labels, of the group or the nearest one above. */
+  readonly owner: Variable | undefined;
+}
+
+/** Describes a type of 8 bytes, unless `rest` says something else. */
+export function typeOf(
+  zarr: string,
+  kind: DataType["kind"],
+  name: string,
+  rest: Partial<DataType> = {},
+): DataType {
+  return { kind, itemSize: 8, byteOrder: "<", zarr, numpyName: name, numpyStr: name, ...rest };
+}
+
+/** Type of texts of any length. */
+export const TEXT_TYPE = typeOf("|O", "O", "object", { itemSize: 0, byteOrder: "|" });
+
+/** Name of the dimension of points. */
+export const POINT = "point";
+
+/** Returns the path of a group that holds a variable: `/a/b` for `a/b/t2m`. */
+export function groupPathOf({ path }: { readonly path: string }): string {
+  return `/${path}`.slice(0, `/${path}`.lastIndexOf("/")) || "/";
+}
+
+/** Finds the dimension of an axis: groups share one if they see the same variable of its labels. */
+export function dimOf({ tree }: DatasetSnapshot, variable: Variable, at: number): Dim {
+  const name = variable.dims[at]!;
+  const length = variable.shape[at]!;
+  for (let path = groupPathOf(variable); ; path = groupPathOf({ path: path.slice(1) })) {
+    const owner = tree.groups.get(path)?.variables.get(name);
+    if (owner?.dims.length === 1 && owner.dims[0] === name && owner.shape[0] === length)
+      return { key: owner.path, name, owner };
+    if (path === "/") return { key: `/${name}/${length}`, name, owner: undefined };
+  }
+}
+
+/**
+ * Puts a plan together.
+ * @param chosen Variables that the query asks for; their coordinates are added.
+ * @param selections By key of dimensions; of others, all is read.
+ * @param dataTypeOf Returns the type of a variable's values in the answer.
+ */
+export function createSelectionPlan(
+  snapshot: DatasetSnapshot,
+  chosen: readonly Variable[],
+  selections: ReadonlyMap<string, DimSelection>,
+  isDecoded: boolean,
+  dataTypeOf: (array: ServedArray) => DataType,
+): SelectionPlan {
+  const coordinates = coordinatesOf(snapshot, chosen);
+  const nameOf = createDimNames();
+  const dims = new Map<string, number>();
+  const pointCount = [...selections.values()].find(({ points }) => points !== undefined)?.points?.length ?? 0;
+
+  function describe(variable: Variable): SelectedVariable {
+    const { path, shape } = variable;
+    const array = snapshot.arrays.get(path)!;
+    const axes = variable.dims.map((_, at) => dimOf(snapshot, variable, at));
+    const found = axes.map(({ key }) => selections.get(key));
+    const isOfPoints = found.some((each) => each?.points !== undefined);
+    const isText =
+      isDecoded && !isOfPoints && variable.dataType.numpyName === "bytes8" && found.at(-1) === undefined;
+    const textLength = isText ? shape.at(-1) : undefined;
+    const isKept = (at: number) =>
+      found[at]?.isDropped !== true && (textLength === undefined || at < shape.length - 1);
+    const kept = [...axes.keys()].filter(isKept);
+    const selection = found.map((each, at) => each?.selection ?? { begin: 0, count: shape[at]!, step: 1 });
+    const own = kept.map((at): [string, number] => [nameOf(axes[at]!), countOf(selection[at]!)]);
+    if (isOfPoints) own.unshift([POINT, pointCount]);
+    for (const [name, length] of own) dims.set(name, length);
+    return {
+      name: flatName(path),
+      path,
+      isCoordinate: snapshot.tree.groups.get(groupPathOf(variable))!.coordinateNames.has(variable.name),
+      dims: own.map(([name]) => name),
+      shape: own.map(([, length]) => length),
+      dataType: textLength === undefined ? dataTypeOf(array) : TEXT_TYPE,
+      attrs: isDecoded ? decodedAttrs(variable.attrs) : variable.attrs,
+      fillValue: isDecoded ? null : array.document.fill_value,
+      source: isOfPoints
+        ? { array, points: pointRows(found, pointCount) }
+        : { array, selection, kept, textLength },
+    };
+  }
+
+  // Data variables first: the table has their order of dimensions.
+  const data = chosen.map(describe);
+  const all = [...coordinates.map((each) => ({ ...describe(each), isCoordinate: true })), ...data];
+  return {
+    ...{ snapshot, isDecoded, dims, attrs: attrsOf(snapshot, chosen) },
+    variables: isDecoded ? all : all.map((variable) => withReferences(variable, all)),
+    byteLength: all.reduce((sum, { shape, dataType }) => sum + productOf(shape) * dataType.itemSize, 0),
+  };
+}
+
+/** Interleaves the indexes of axes: a row per point. */
+function pointRows(axes: readonly (DimSelection | undefined)[], count: number): Int32Array {
+  const rows = new Int32Array(count * axes.length);
+  for (const [axis, each] of axes.entries()) {
+    const fixed = each !== undefined && "begin" in each.selection ? each.selection.begin : 0;
+    for (let point = 0; point < count; point += 1)
+      rows[point * axes.length + axis] = each?.points === undefined ? fixed : each.points[point]!;
+  }
+  return rows;
+}
+
+/** Returns the number of indexes of a selection. */
+export function countOf(selection: AxisSelection): number {
+  return "indexes" in selection ? selection.indexes.length : selection.count;
+}
+
+/** Returns the number of items of a shape. */
+export function productOf(shape: readonly number[]): number {
+  return shape.reduce((product, length) => product * length, 1);
+}
+
+/** Returns the coordinates that go with variables: all of their groups whose dimensions these have, as in `dataset[names]` of xarray. */
+function coordinatesOf(snapshot: DatasetSnapshot, chosen: readonly Variable[]): Variable[] {
+  const found = new Set<Variable>();
+  const dimsOf = (variable: Variable) => variable.dims.map((_, at) => dimOf(snapshot, variable, at));
+  for (const path of new Set(chosen.map(groupPathOf))) {
+    const own = chosen.filter((variable) => groupPathOf(variable) === path).flatMap(dimsOf);
+    const keys = new Set(own.map(({ key }) => key));
+    for (const { owner } of own) if (owner !== undefined) found.add(owner);
+    const { variables, coordinateNames } = snapshot.tree.groups.get(path)!;
+    for (const name of coordinateNames) {
+      const variable = variables.get(name);
+      if (variable !== undefined && dimsOf(variable).every(({ key }) => keys.has(key))) found.add(variable);
+    }
+  }
+  return [...found].filter((variable) => !chosen.includes(variable));
+}
+
+function flatName(path: string): string {
+  return path.replaceAll("/", "_");
+}
+
+/** Creates the function that names dimensions in an answer, after the variables of their labels: no two alike. */
+function createDimNames(): (dim: Dim) => string {
+  const keys = new Map<string, string>();
+  return ({ key, name, owner }) => {
+    let text = owner === undefined ? name : flatName(owner.path);
+    for (let count = 1; (keys.get(text) ?? key) !== key; count += 1) text = `${name}_${count}`;
+    keys.set(text, key);
+    return text;
+  };
+}
+
+/** Returns the attributes of the root, and those of the group if all variables are of one. */
+function attrsOf({ tree }: DatasetSnapshot, chosen: readonly Variable[]): JsonObject {
+  const [path = "/", ...others] = new Set(chosen.map(groupPathOf));
+  return { ...tree.root.attrs, ...(others.length === 0 ? tree.groups.get(path)?.attrs : {}) };
+}
+
+const DECODED = ["_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned", "coordinates"];
+
+function decodedAttrs(attrs: JsonObject): JsonObject {
+  const left = Object.entries(attrs).filter(
+    ([name, value]) => !DECODED.includes(name) && !(name === "dtype" && value === "bool"),
+  );
+  return Object.fromEntries(left);
+}
+
+/** Attributes that name other variables (CF). */
+const REFERENCES =
+  "bounds climatology coordinates grid_mapping ancillary_variables cell_measures formula_terms";
+
+/**
+ * Renames the variables that attributes name as they are in the answer, and names coordinates that xarray would else take for data: those
+ * whose dimension is left out.
+ */
+function withReferences(variable: SelectedVariable, all: readonly SelectedVariable[]): SelectedVariable {
+  const group = groupPathOf(variable);
+  const names = new Map(
+    all.flatMap((each) =>
+      groupPathOf(each) === group ? [[each.path.slice(each.path.lastIndexOf("/") + 1), each.name]] : [],
+    ),
+  );
+  const attrs: Record<string, JsonValue> = { ...variable.attrs };
+  for (const name of REFERENCES.split(" ")) {
+    const text = attrs[name];
+    if (typeof text === "string") attrs[name] = text.replace(/[^\s:]+/g, (word) => names.get(word) ?? word);
+  }
+  const own = all.filter(
+    ({ isCoordinate, dims, name, path }) =>
+      isCoordinate &&
+      dims.join() !== name &&
+      dims.every((dim) => variable.dims.includes(dim)) &&
+      group.startsWith(groupPathOf({ path })),
+  );
+  if (!variable.isCoordinate && own.length > 0) {
+    const words = typeof attrs.coordinates === "string" ? attrs.coordinates.trim().split(/\s+/) : [];
+    attrs.coordinates = [...new Set([...words, ...own.map(({ name }) => name)])].join(" ");
+  }
+  return { ...variable, attrs };
+}

@@ -1,0 +1,100 @@
+import {
+  cfTimeFormatter,
+  type DataType,
+  datetimeText,
+  type NumericArray,
+  pythonFloatText,
+  shortestFloat,
+} from "../../plugin-api.js";
+import type { CfTime } from "./table.js";
+
+/** Values to write as text. Plain data: it goes to a worker. */
+export interface TextColumn {
+  readonly values: NumericArray | readonly string[];
+  readonly dataType: DataType;
+  /** Units and calendar, if values are CF times that are written as dates. */
+  readonly time?: CfTime | undefined;
+}
+
+/** What is written as text in a worker. */
+export type TextTask =
+  /** Rows of a table: a value per column and row. */
+  | { readonly kind: "csv"; readonly columns: readonly TextColumn[]; readonly rowCount: number }
+  /** Items of nested lists of a shape, from the item with number `firstItem` on. */
+  | {
+      readonly kind: "json";
+      readonly column: TextColumn;
+      readonly shape: readonly number[];
+      readonly firstItem: number;
+    };
+
+/** Writes values as text, in UTF-8. Runs in the pool. */
+export default function writeText(task: TextTask): Uint8Array {
+  const text = task.kind === "csv" ? csvRows(task.columns, task.rowCount) : jsonItems(task);
+  return new TextEncoder().encode(text);
+}
+
+function csvRows(columns: readonly TextColumn[], rowCount: number): string {
+  const formats = columns.map((column) => itemFormat(column, "csv"));
+  let text = "";
+  for (let row = 0; row < rowCount; row += 1) {
+    for (let column = 0; column < formats.length; column += 1)
+      text += column === 0 ? formats[column]!(row) : `,${formats[column]!(row)}`;
+    text += "\n";
+  }
+  return text;
+}
+
+/** Quotes a field of CSV if it must be (RFC 4180). */
+export function csvField(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function jsonItems({ column, shape, firstItem }: Extract<TextTask, { readonly kind: "json" }>): string {
+  const format = itemFormat(column, "json");
+  // Items between two beginnings of a list, from the innermost dimension outwards.
+  const sizes = shape.map((_, axis) => shape.slice(axis).reduce((product, length) => product * length, 1));
+  let text = "";
+  for (let index = 0; index < column.values.length; index += 1) {
+    const item = firstItem + index;
+    if (item > 0) text += ",";
+    for (const size of sizes) if (item % size === 0) text += "[";
+    text += format(index);
+    for (const size of sizes) if ((item + 1) % size === 0) text += "]";
+  }
+  return text;
+}
+
+/** Returns the function that writes an item. JSON has null for what is no number, CSV an empty field, which pandas reads as NaN. */
+function itemFormat({ values, dataType, time }: TextColumn, form: "csv" | "json"): (index: number) => string {
+  const { kind, itemSize, timeUnit } = dataType;
+  const isJson = form === "json";
+  const missing = isJson ? "null" : "";
+  const quoted = isJson ? (text: string) => JSON.stringify(text) : csvField;
+  const date = (text: string) => (text === "NaT" ? missing : quoted(text));
+  if (typeof values[0] === "string") return (index) => quoted(values[index] as string);
+  const numbers = values as ArrayLike<number | bigint>;
+  if (time !== undefined) {
+    const format = cfTimeFormatter({ ...time }) ?? String;
+    return (index) => date(format(numbers[index]!));
+  }
+  if (kind === "M") return (index) => date(datetimeText(BigInt(numbers[index]!), timeUnit ?? ""));
+  if (kind === "b") {
+    const [no, yes] = isJson ? ["false", "true"] : ["False", "True"];
+    return (index) => (Number(numbers[index]) === 0 ? no! : yes!);
+  }
+  if (kind === "f")
+    return (index) => {
+      const value = numbers[index] as number;
+      if (Number.isFinite(value)) return pythonFloatText(isJson ? value : shortestFloat(value, itemSize));
+      return isJson || Number.isNaN(value) ? missing : value > 0 ? "inf" : "-inf";
+    };
+  // JSON readers that know floats only would change an integer beyond 2^53.
+  if (isJson && itemSize === 8)
+    return (index) => {
+      const value = BigInt(numbers[index]!);
+      const isSafe = value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER);
+      return isSafe ? String(value) : `"${value}"`;
+    };
+  return (index) => String(numbers[index]);
+}

@@ -1,0 +1,116 @@
+import {
+  type JsonObject,
+  stringifyJson,
+  type ValueBlock,
+  type Values,
+  wrongParameter,
+} from "../../plugin-api.js";
+import { productOf, type SelectedVariable, type SelectionPlan } from "./selection-plan.js";
+import { readStream, tableColumns, tableRows, timeOf } from "./table.js";
+import { csvField, type TextTask } from "./text-format.js";
+
+const FORMATTER = new URL("./text-format.js", import.meta.url);
+
+/** Writes a plan as CSV: a line of names, then the table, 65,536 rows at a time. */
+export async function* csvPieces(
+  plan: SelectionPlan,
+  values: Values,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const columns = tableColumns(plan, plan.isDecoded ? "text" : "number");
+  yield Buffer.from(`${columns.map(({ name }) => csvField(name)).join()}\n`);
+  yield* formatAhead(
+    values,
+    signal,
+    tableRows(plan, columns, values, signal),
+    ({ rowCount, columns: blocks }) => ({
+      kind: "csv",
+      rowCount,
+      columns: blocks.map(columnOf),
+    }),
+  );
+}
+
+/** Writes a plan as JSON, in the layout of xarray's `Dataset.to_dict()`. */
+export async function* jsonPieces(
+  plan: SelectionPlan,
+  values: Values,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  async function* variables(isCoordinate: boolean): AsyncGenerator<Uint8Array> {
+    let separator = "";
+    for (const variable of plan.variables) {
+      if (variable.isCoordinate !== isCoordinate) continue;
+      const { name, dims, shape } = variable;
+      const time = plan.isDecoded ? timeOf(variable) : undefined;
+      const { units, calendar, ...others } = variable.attrs;
+      const attrs = time === undefined ? storedAttrs(variable) : others;
+      const head = stringifyJson({ dims, attrs }).slice(0, -1);
+      yield Buffer.from(`${separator}${JSON.stringify(name)}:${head},"data":`);
+      separator = ",";
+      const empty = shape.indexOf(0);
+      if (empty >= 0) yield Buffer.from(emptyList(shape));
+      else {
+        let firstItem = 0;
+        yield* formatAhead(values, signal, readStream(plan, variable, values, { signal }), (block) => {
+          const column = { ...columnOf(block), time };
+          const task = { kind: "json", column, shape, firstItem } as const;
+          firstItem += productOf(block.shape);
+          return task;
+        });
+      }
+      yield Buffer.from("}");
+    }
+  }
+  yield Buffer.from('{"coords":{');
+  yield* variables(true);
+  const dims = Object.fromEntries(plan.dims);
+  yield Buffer.from(`},"attrs":${stringifyJson(plan.attrs)},"dims":${stringifyJson(dims)},"data_vars":{`);
+  yield* variables(false);
+  yield Buffer.from("}}");
+}
+
+/** Returns attributes with the `_FillValue` that xarray makes of a Zarr array's `fill_value`. */
+function storedAttrs({ attrs, fillValue }: SelectedVariable): JsonObject {
+  return fillValue === null || "_FillValue" in attrs ? attrs : { ...attrs, _FillValue: fillValue };
+}
+
+function emptyList([length = 0, ...inner]: readonly number[]): string {
+  return `[${Array.from({ length }, () => emptyList(inner)).join()}]`;
+}
+
+/** @throws ZpublishError `invalid-query` if a variable has a type that text does not have */
+export function assertText({ variables }: SelectionPlan, format: string): void {
+  const wrong = variables.find(
+    ({ dataType: { kind, zarr } }) => "cV".includes(kind) || typeof zarr !== "string",
+  );
+  if (wrong === undefined) return;
+  const expected = `numbers, texts or times; variable '${wrong.path}' is ${wrong.dataType.numpyName}`;
+  throw wrongParameter("f", "unsupported_type", expected, format);
+}
+
+function columnOf({ values, dataType }: ValueBlock): {
+  values: NonNullable<ValueBlock["values"]>;
+  dataType: ValueBlock["dataType"];
+} {
+  if (values === undefined) throw new Error(`expected values of ${dataType.numpyName}`);
+  return { values, dataType };
+}
+
+/** Formats values in the pool, those of one block while the client takes the text of the one before. */
+async function* formatAhead<T>(
+  values: Values,
+  signal: AbortSignal,
+  blocks: AsyncIterable<T>,
+  taskOf: (block: T) => TextTask,
+): AsyncGenerator<Uint8Array> {
+  let before: Promise<Uint8Array> | undefined;
+  for await (const block of blocks) {
+    const text = values.run<Uint8Array>(FORMATTER, taskOf(block), { signal });
+    // The text before it may end the iteration.
+    text.catch(() => undefined);
+    if (before !== undefined) yield await before;
+    before = text;
+  }
+  if (before !== undefined) yield await before;
+}
