@@ -20,13 +20,29 @@ export interface CfDecoding {
   readonly time: "date" | "duration" | undefined;
   /** Bytes of a decoded number. */
   readonly itemSize: number;
-  /** Returns the number that a stored one means: NaN if it is missing. Undefined if numbers mean themselves. */
-  readonly unpack: ((stored: number | bigint) => number | bigint) | undefined;
+  /** How stored numbers become the numbers that they mean, dates and durations counted in their unit. Undefined if they mean themselves. */
+  readonly numbers: NumberDecoding | undefined;
+}
+
+/** A type of numbers or truth values in any byte order: numpy's kind and bytes of an item. */
+export type NumberType = Pick<StoredType, "kind" | "itemSize">;
+
+/** How packed or marked numbers become the numbers that they mean, by the arithmetic of numpy. Plain data. */
+export interface NumberDecoding {
+  /** The stored type, or its counterpart of the other signedness. */
+  readonly from: NumberType;
+  readonly to: NumberType;
+  /** Numbers of the type `from` that become NaN; complex ones are two numbers each. */
+  readonly missing: readonly number[];
+  /** Undefined if nothing is multiplied. */
+  readonly scale: number | undefined;
+  /** Undefined if nothing is added, not even the 0 that makes a negative zero positive. */
+  readonly offset: number | undefined;
 }
 
 /** Tells whether stored values are something else than the values that they mean. */
-export function isDecoded({ time, unpack, dtype }: CfDecoding): boolean {
-  return time !== undefined || unpack !== undefined || dtype === "bool";
+export function isDecoded({ time, numbers, dtype }: CfDecoding): boolean {
+  return time !== undefined || numbers !== undefined || dtype === "bool";
 }
 
 const DURATION_UNITS = new Set("days hours minutes seconds milliseconds microseconds nanoseconds".split(" "));
@@ -49,9 +65,9 @@ export function cfDecodingOf(
   fillValue: JsonValue,
   dates: readonly string[] = [],
 ): CfDecoding {
-  const asStored = { itemSize: stored.itemSize, unpack: undefined, time: undefined };
+  const asStored = { itemSize: stored.itemSize, numbers: undefined, time: undefined };
   if (!"iufbc".includes(stored.kind)) return { dtype: textType(stored, attrs, fillValue), ...asStored };
-  if (attrs.dtype === "bool") return { dtype: "bool", ...asStored };
+  if (attrs.dtype === "bool") return { dtype: "bool", ...asStored, numbers: truthOf(stored) };
   const signed = signedness(stored, attrs);
   // As JSON writes it in a document.
   const fill = (fillValue === "NaN" ? Number.NaN : fillValue) ?? attrs._FillValue ?? null;
@@ -63,11 +79,18 @@ export function cfDecodingOf(
     dtype: time === undefined ? nameOf(decoded, stored) : timeType(time, attrs, dates),
     time,
     itemSize: decoded.itemSize,
-    unpack: decoded === stored && !isMasked ? undefined : unpacker(stored, signed, decoded, attrs, fill),
+    numbers:
+      (decoded === stored && !isMasked) || decoded.kind === "O"
+        ? undefined
+        : numberDecoding(stored, signed, decoded, attrs, fill),
   };
 }
 
-type NumberType = Pick<StoredType, "kind" | "itemSize">;
+function truthOf({ kind, itemSize }: StoredType): NumberDecoding | undefined {
+  if (kind === "b") return undefined;
+  const to = { kind: "b", itemSize: 1 };
+  return { from: { kind, itemSize }, to, missing: [], scale: undefined, offset: undefined };
+}
 
 /** Texts with a fill value become objects, since no text is missing; bytes with an encoding become texts, which are objects, too. */
 function textType({ kind, numpyStr }: StoredType, attrs: JsonObject, fillValue: JsonValue): string {
@@ -126,25 +149,33 @@ function timeType(
   return COMMON_CALENDARS.test(String(calendar)) && isInRange ? "datetime64[ns]" : "object";
 }
 
-/** Unpacks with the arithmetic of the decoded type, as numpy does. */
-function unpacker(
+function numberDecoding(
   stored: StoredType,
-  { kind }: NumberType,
+  { kind, itemSize }: NumberType,
   decoded: NumberType,
   attrs: JsonObject,
   fill: JsonValue,
-): NonNullable<CfDecoding["unpack"]> {
-  const bits = stored.itemSize * 8;
-  const wrap = kind === stored.kind ? undefined : kind === "u" ? BigInt.asUintN : BigInt.asIntN;
-  const wrapped = (value: number | bigint) => (wrap ? wrap(bits, BigInt(value)) : value);
-  if (decoded.kind !== "f") return wrapped;
+): NumberDecoding {
   const { scale, offset } = packingOf(attrs);
-  const round = decoded.itemSize <= 4 ? Math.fround : Number;
-  const missing = new Set(packingOf({ missing_value: attrs.missing_value ?? null }).missing.map(round));
+  const wrap = kind === stored.kind ? undefined : kind === "u" ? BigInt.asUintN : BigInt.asIntN;
   // xarray reads the fill value as unsigned, too, but not `missing_value`.
-  for (const value of packingOf({}, fill).missing) missing.add(round(Number(wrapped(value))));
-  return (value) => {
-    const number = round(Number(wrapped(value)));
-    return missing.has(number) ? Number.NaN : round(round(number * round(scale)) + round(offset));
+  const asFill = (value: number) =>
+    wrap && Number.isFinite(value) ? Number(wrap(8 * itemSize, BigInt(Math.trunc(value)))) : value;
+  const marks = packingOf({ missing_value: attrs.missing_value ?? null }).missing;
+  const missing = new Set([...packingOf({}, fill).missing.map(asFill), ...marks]);
+  return {
+    from: { kind, itemSize },
+    to: { kind: decoded.kind, itemSize: decoded.itemSize },
+    missing: kind === "c" ? complexMark(fill) : [...missing],
+    scale: "scale_factor" in attrs ? scale : undefined,
+    offset: "add_offset" in attrs ? offset : undefined,
   };
+}
+
+/** Returns the real and the imaginary part of a complex fill value; empty if one is NaN. */
+function complexMark(fill: JsonValue): number[] {
+  const parts = isJsonArray(fill) ? fill.map(toNumber) : [toNumber(fill), 0];
+  return parts.length === 2 && parts.every((part) => part !== undefined && !Number.isNaN(part))
+    ? (parts as number[])
+    : [];
 }

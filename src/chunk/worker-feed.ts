@@ -15,8 +15,8 @@ import {
   type PartChunkReader,
   PIECED,
 } from "../zarr/chunk-reader.js";
-import { storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import { storedChunksOfTask } from "../zarr/plan/item-pick.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import { createSharedMemory, type SharedMemoryLease } from "./memory.js";
 
@@ -129,12 +129,9 @@ interface FoundChunk {
 }
 
 /** Lists the pieces of all stored chunks behind a served chunk. @throws ZpublishError naming array, chunk and part */
-async function findPieces(
-  plan: EncodingPlan,
-  { parts }: PartChunkReader,
-  chunkCoords: readonly number[],
-): Promise<FoundChunk[]> {
-  return mapInLots(storedChunksOf(plan, chunkCoords), CONCURRENCY, async (coords) => {
+async function findPieces(task: ChunkTask, { parts }: PartChunkReader): Promise<FoundChunk[]> {
+  const { plan } = task;
+  return mapInLots(storedChunksOfTask(task), CONCURRENCY, async (coords) => {
     const pieces = await readNamed(storedChunkName(plan, coords), () => parts.piecesOf(coords));
     return { coords, variant: parts.variantOf(coords), pieces };
   });
@@ -287,8 +284,8 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     reader: PartChunkReader,
     signal: AbortSignal | undefined,
   ): Promise<ChunkOutcome> {
-    const { plan, chunkCoords } = task;
-    const chunks = await findPieces(plan, reader, chunkCoords);
+    const { plan } = task;
+    const chunks = await findPieces(task, reader);
     const byteLength = bytesToRead(chunks);
     const read = (reading: Reading) => readPieces(plan, feed.name, chunks, reading);
     const run = () => feedAndMake(task, feed, read, signal);
@@ -296,7 +293,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
   }
 
   return async (task, signal) => {
-    const { plan, chunkCoords } = task;
+    const { plan } = task;
     const { source } = plan;
     if (!isReadForWorkers(source)) return makeChunk(task, signal);
     const feed = feedOf(plan);
@@ -308,7 +305,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
         const run = () => makeOfParts(task, feed, source.openReader(), signal);
         return await joined.run(source.store, run, signal);
       }
-      const byteLength = feed.byteLength * storedChunksOf(plan, chunkCoords).length;
+      const byteLength = feed.byteLength * storedChunksOfTask(task).length;
       const run = () => feedAndMake(task, feed, (reading) => readAll(task, feed, reading), signal);
       return await runInLimits(source, feed.name, byteLength, run, signal);
     } catch (error) {
@@ -328,27 +325,21 @@ interface Feed {
 }
 
 /** Finds the stored chunks of a local file. Workers read them one after the other: there may be more than fit into memory. */
-function findAll(
-  { plan, chunkCoords }: ChunkTask,
-  placeOf: NonNullable<ChunkPlaces["placeOf"]>,
-): GivenChunk[] {
-  return storedChunksOf(plan, chunkCoords).map((coords) => {
+function findAll(task: ChunkTask, placeOf: NonNullable<ChunkPlaces["placeOf"]>): GivenChunk[] {
+  return storedChunksOfTask(task).map((coords) => {
     const place = placeOf(coords);
     return { coords, version: place?.version, bytes: undefined, ...(place && { place }) };
   });
 }
 
-async function readAll(
-  { plan, chunkCoords }: ChunkTask,
-  feed: Feed,
-  reading: Reading,
-): Promise<GivenChunk[]> {
+async function readAll(task: ChunkTask, feed: Feed, reading: Reading): Promise<GivenChunk[]> {
+  const { plan } = task;
   const { reader, name } = feed;
   const maxByteLength = maxStoredByteLength(plan) ?? plan.maxFilledByteLength;
   // Only chunks that are cut into several are of use again, and those that were made here are in the cache.
   const isKept = plan.kind === "rechunk" && plan.source.kind !== "served";
   const hasVariants = plan.variants !== undefined;
-  return mapInLots(storedChunksOf(plan, chunkCoords), CONCURRENCY, async (coords) => {
+  return mapInLots(storedChunksOfTask(task), CONCURRENCY, async (coords) => {
     const read = () => readBytes({ reader, coords, name, maxByteLength, hasVariants, isKept }, reading);
     return { coords, ...(await readNamed(storedChunkName(plan, coords), read)) };
   });

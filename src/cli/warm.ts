@@ -39,7 +39,7 @@ const MAX_LISTED = 10;
  */
 async function selectAll(
   { config, datasets }: Pick<App, "config" | "datasets">,
-  makeChunk: Runtime["makeChunk"],
+  values: Runtime["values"],
   { datasets: asked, variables, ranges }: WarmRequest,
   signal: AbortSignal,
 ): Promise<WarmTarget[]> {
@@ -63,7 +63,7 @@ async function selectAll(
     const found = await selectTargets(
       snapshot,
       { variables, ranges },
-      (coordinate) => readAxis(coordinate, makeChunk),
+      (coordinate) => readAxis(coordinate, values()),
       (problem) => problems.push(problem),
       (range, extent) => void (extent === undefined ? matched.add(range) : empty.set(range, extent)),
       datasetPathOf(config),
@@ -163,7 +163,7 @@ export async function runWarm(given: Config, request: WarmRequest): Promise<numb
       reportError("ended by a signal while datasets were being opened");
       return stopping.exitCode();
     }
-    const targets = await selectAll(app, runtime.makeChunk, request, stopping.signal);
+    const targets = await selectAll(app, runtime.values, request, stopping.signal);
     const began = performance.now();
     const reporter = createWarmReporter(process.stderr, log);
     const warming = warmChunks(targets, {
@@ -218,6 +218,7 @@ async function open(config: Config, runtime: Runtime, log: Log, signal: AbortSig
       scheduler: createRefreshScheduler(),
       chunks,
       previews: runtime.previews,
+      values: runtime.values,
       isBusy: () => true,
       onChange: () => runtime.forgetChunks(),
       progress: progress.update,

@@ -1,4 +1,5 @@
-import { parseDataType } from "../model/data-type.js";
+import type { Packing } from "../cf/packing.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
 import type { ItemConversion, SwapConversion, UnpackConversion } from "../zarr/codec-step.js";
 import type { NumericType } from "../zarr/plan/codec-rules.js";
 import {
@@ -8,6 +9,7 @@ import {
   isWide,
   LOW_WORD,
   swapToOrder,
+  swapWords,
   viewOf,
   WORD,
   wordsOf,
@@ -86,45 +88,65 @@ export function convertPiece(
 function swap(bytes: Uint8Array, { wordSize }: SwapConversion, memory: KernelMemory): Uint8Array {
   const swapped = memory.allocate(bytes.length);
   swapped.set(bytes);
-  const buffer = Buffer.from(swapped.buffer, swapped.byteOffset, swapped.length);
-  if (wordSize === 2) buffer.swap16();
-  else if (wordSize === 4) buffer.swap32();
-  else buffer.swap64();
+  swapWords(swapped, wordSize);
   return swapped;
 }
 
 function unpack(bytes: Uint8Array, conversion: UnpackConversion, memory: KernelMemory): Uint8Array {
   const { from, scale, offset, missing, isUnsigned } = conversion;
   const dataType = parseDataType(from);
+  const itemSize = conversion.to === "<f4" ? 4 : 8;
+  const unpacked = memory.allocate((bytes.length / dataType.itemSize) * itemSize);
+  const packing = { missing, scale, offset: offset === 0 ? undefined : offset, isUnsigned };
+  unpackInto(unpacked, itemSize, bytes, dataType, packing);
+  return swapToOrder(unpacked, { kind: "f", itemSize, isBigEndian: false, name: conversion.to });
+}
+
+/** Packing of items. What is undefined is not done: adding 0 would change a negative zero. */
+interface FloatPacking extends Pick<Packing, "missing" | "isUnsigned"> {
+  readonly scale: number | undefined;
+  readonly offset: number | undefined;
+}
+
+/**
+ * Unpacks items to floats, by the arithmetic of numpy: each step, and the packing's numbers, are rounded to the target's type.
+ * @param target As many floats as there are items, aligned; in this machine's byte order.
+ * @param itemSize Bytes of one float: 4 or 8.
+ * @param bytes Whole items; never changed.
+ */
+export function unpackInto(
+  target: Uint8Array<ArrayBuffer>,
+  itemSize: 4 | 8,
+  bytes: Uint8Array,
+  dataType: DataType,
+  { missing, isUnsigned, scale, offset }: FloatPacking,
+): void {
   const rows = openRows(bytes, dataType, {
-    ...{ missing, scale, offset, isUnsigned },
+    ...{ missing, scale: scale ?? 1, offset: offset ?? 0, isUnsigned },
     ...{ validMin: Number.NEGATIVE_INFINITY, validMax: Number.POSITIVE_INFINITY },
   });
-  const count = bytes.length / dataType.itemSize;
-  const itemSize = conversion.to === "<f4" ? 4 : 8;
-  const unpacked = memory.allocate(count * itemSize);
-  const { buffer, byteOffset } = unpacked;
+  const count = target.length / itemSize;
   const row = new Float64Array(Math.min(ROW_ITEMS, count));
   for (let first = 0; first < count; first += ROW_ITEMS) {
     const length = Math.min(ROW_ITEMS, count - first);
     rows.read(row, first, length);
-    const at = byteOffset + first * itemSize;
-    if (itemSize === 4) scaleFloats(row, new Float32Array(buffer, at, length), scale, offset);
-    else scaleDoubles(row, new Float64Array(buffer, at, length), scale, offset);
+    const at = target.byteOffset + first * itemSize;
+    if (itemSize === 4) scaleFloats(row, new Float32Array(target.buffer, at, length), scale, offset);
+    else scaleDoubles(row, new Float64Array(target.buffer, at, length), scale, offset);
   }
-  return swapToOrder(unpacked, { kind: "f", itemSize, isBigEndian: false, name: conversion.to });
 }
 
 /** As numpy computes with single floats: numbers that are not in the array are rounded, too. */
-function scaleFloats(row: Float64Array, target: Float32Array, scale: number, offset: number): void {
+function scaleFloats(row: Float64Array, target: Float32Array, scale = 1, offset?: number): void {
   const factor = Math.fround(scale);
-  const summand = Math.fround(offset);
   for (let i = 0; i < target.length; i++) target[i] = Math.fround(row[i]!) * factor;
-  // Zero may be no offset, which would change the sign of a negative zero.
-  if (summand !== 0) for (let i = 0; i < target.length; i++) target[i]! += summand;
+  if (offset === undefined) return;
+  const summand = Math.fround(offset);
+  for (let i = 0; i < target.length; i++) target[i]! += summand;
 }
 
-function scaleDoubles(row: Float64Array, target: Float64Array, scale: number, offset: number): void {
+function scaleDoubles(row: Float64Array, target: Float64Array, scale = 1, offset?: number): void {
   for (let i = 0; i < target.length; i++) target[i] = row[i]! * scale;
-  if (offset !== 0) for (let i = 0; i < target.length; i++) target[i]! += offset;
+  if (offset === undefined) return;
+  for (let i = 0; i < target.length; i++) target[i]! += offset;
 }

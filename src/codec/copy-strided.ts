@@ -1,3 +1,4 @@
+import type { PickedPart, PickedPlaces } from "../zarr/plan/item-pick.js";
 import { type Codec, corrupt } from "./codec.js";
 
 /** One axis of a copy; strides in items. */
@@ -97,7 +98,9 @@ function forEachOffset(
 }
 
 function fastestOfSource(axes: readonly StridedAxis[]): StridedAxis {
-  return axes.reduce((fastest, axis) => (axis.sourceStride < fastest.sourceStride ? axis : fastest));
+  return axes.reduce((fastest, axis) =>
+    Math.abs(axis.sourceStride) < Math.abs(fastest.sourceStride) ? axis : fastest,
+  );
 }
 
 /**
@@ -224,6 +227,80 @@ function copyCommon(
   copyStrided(source.bytes, sourceOffset, target.bytes, targetOffset, axes, itemSize);
 }
 
+/**
+ * Copies items between places along every axis: the picked items of one chunk.
+ * @param sourceStrides Items between neighbours along every axis; all 0 if the source is one item for all places.
+ * @param parts One per axis, from slowest to fastest varying in the target.
+ */
+export function copyPlaces(
+  source: Uint8Array,
+  sourceStrides: readonly number[],
+  target: Uint8Array,
+  targetStrides: readonly number[],
+  parts: readonly Omit<PickedPart, "chunk">[],
+  itemSize: number,
+): void {
+  if (itemSize === 0) return;
+  const axes: StridedAxis[] = [];
+  let sourceOffset = 0;
+  let targetOffset = 0;
+  for (const [axis, { length, from, to }] of parts.entries()) {
+    if (length === 0) return;
+    if (from instanceof Uint32Array || to instanceof Uint32Array) {
+      copyTables(source, sourceStrides, target, targetStrides, parts, itemSize);
+      return;
+    }
+    sourceOffset += from.first * sourceStrides[axis]!;
+    targetOffset += to.first * targetStrides[axis]!;
+    const sourceStride = from.step * sourceStrides[axis]!;
+    appendAxis(axes, { length, sourceStride, targetStride: to.step * targetStrides[axis]! });
+  }
+  copyStrided(source, sourceOffset, target, targetOffset, axes, itemSize);
+}
+
+/** As {@link copyPlaces}, if places are no sequences along all axes. */
+function copyTables(
+  source: Uint8Array,
+  sourceStrides: readonly number[],
+  target: Uint8Array,
+  targetStrides: readonly number[],
+  parts: readonly Omit<PickedPart, "chunk">[],
+  itemSize: number,
+): void {
+  const wordSize = wordSizeOf(source, target, itemSize);
+  const words = itemSize / wordSize;
+  const from = wordsOf(source, wordSize);
+  const to = wordsOf(target, wordSize);
+  const tables = parts.map(({ length, from, to }, axis) => ({
+    sources: offsetsOf(from, length, sourceStrides[axis]! * words),
+    targets: offsetsOf(to, length, targetStrides[axis]! * words),
+  }));
+  const inner = tables.pop()!;
+  const copyRow = (sourceAt: number, targetAt: number) => {
+    const { sources, targets } = inner;
+    for (let i = 0; i < sources.length; i++)
+      for (let word = 0; word < words; word++)
+        to[targetAt + targets[i]! + word] = from[sourceAt + sources[i]! + word]!;
+  };
+  const visit = (axis: number, sourceAt: number, targetAt: number): void => {
+    const table = tables[axis];
+    if (table === undefined) {
+      copyRow(sourceAt, targetAt);
+      return;
+    }
+    for (let i = 0; i < table.sources.length; i++)
+      visit(axis + 1, sourceAt + table.sources[i]!, targetAt + table.targets[i]!);
+  };
+  visit(0, 0, 0);
+}
+
+/** Returns offsets of places. @param stride Between neighbouring places. */
+function offsetsOf(places: PickedPlaces, length: number, stride: number): Float64Array {
+  return Float64Array.from({ length }, (_, i) =>
+    places instanceof Uint32Array ? places[i]! * stride : (places.first + i * places.step) * stride,
+  );
+}
+
 /** Adds an axis, merged with the last one if both lie together in source and target: long runs are faster. */
 function appendAxis(axes: StridedAxis[], axis: StridedAxis): void {
   if (axis.length === 1) return;
@@ -237,8 +314,11 @@ function appendAxis(axes: StridedAxis[], axis: StridedAxis): void {
   } else axes.push(axis);
 }
 
-/** Items between neighbours along every axis. */
-function itemStrides({ chunkShape, axisOrder }: ChunkBox): number[] {
+/** Returns the items between neighbours along every axis. @param axisOrder Default: C order. */
+export function itemStrides({
+  chunkShape,
+  axisOrder = chunkShape.map((_, axis) => axis),
+}: Partial<Pick<ChunkBox, "axisOrder">> & Pick<ChunkBox, "chunkShape">): number[] {
   const strides = new Array<number>(chunkShape.length).fill(0);
   let stride = 1;
   for (const axis of axisOrder.toReversed()) {

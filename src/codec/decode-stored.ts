@@ -153,22 +153,26 @@ function readPieceVersion({ timings }: ChunkInput, piece: ChunkPiece): Promise<s
 /**
  * Reads and decodes one stored chunk; undefined if there is none. Decoded items are kept in `decoded`, unless nothing had to be
  * decoded, or no other served chunk has items of this one.
+ * @param isKept Whether they are kept if they had to be decoded. Default: whether several served chunks are made of the stored one.
  * @throws ZpublishError, naming the array and the chunk: `source-unreadable`, `corrupt-chunk`, `codec-failed`.
  */
 export function decodeStored(
   input: ChunkInput,
   coords: readonly number[],
+  isKept = isShared(input.plan, coords),
 ): Promise<DecodedChunk | undefined> {
   const { plan, memory, timings } = input;
   const hasSteps = plan.decode.length > 0 || plan.variants !== undefined;
-  const key = hasSteps && isShared(plan, coords) ? `${plan.id}\n${coords.join(".")}` : undefined;
+  const key = hasSteps && isKept ? `${plan.id}\n${coords.join(".")}` : undefined;
   const decode = async () => {
     const stored = await readStored(input, coords);
     if (stored === undefined) return undefined;
     const name = storedChunkName(plan, coords);
     const steps = stepsOfVariant(plan.decode, plan.variants?.decode, stored.variant, name);
     const bytes = await timed(timings, "decode", () => decodeSteps(stored.bytes, steps, name, memory));
-    assertDecodedLength(bytes.length, elementCount(plan.stored.chunkShape) * plan.itemSize, name);
+    // Items of variable length have no size that could be checked.
+    if (plan.itemSize > 0)
+      assertDecodedLength(bytes.length, elementCount(plan.stored.chunkShape) * plan.itemSize, name);
     return { bytes, version: stored.version };
   };
   return decodeOnce(input, key, () => readVersion(input, coords), decode);

@@ -68,12 +68,18 @@ export function copyNativeBytes(
 
 /** Swaps items in place if their type's byte order is not this machine's; the same call swaps them back. */
 export function swapToOrder(bytes: Uint8Array, type: NumericType): Uint8Array {
-  if (!swaps(type)) return bytes;
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (type.itemSize === 2) buffer.swap16();
-  else if (type.itemSize === 4) buffer.swap32();
-  else buffer.swap64();
+  if (swaps(type)) swapWords(bytes, type.itemSize);
   return bytes;
+}
+
+/** Turns round the bytes of each word in place. */
+export function swapWords(bytes: Uint8Array, wordSize: number): void {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (wordSize === 2) buffer.swap16();
+  else if (wordSize === 4) buffer.swap32();
+  else if (wordSize === 8) buffer.swap64();
+  else if (wordSize > 8)
+    for (let at = 0; at < bytes.length; at += wordSize) bytes.subarray(at, at + wordSize).reverse();
 }
 
 /** The items of {@link nativeBytes}; not for 64-bit integers. */

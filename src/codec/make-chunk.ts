@@ -47,7 +47,7 @@ export type ChunkOutcome = MadeChunk | { readonly status: "failed"; readonly err
 type ChunkJob = ChunkInput & MakeChunkOptions;
 
 /** Options of {@link makeChunk}. */
-interface MakeChunkOptions {
+export interface MakeChunkOptions {
   /** Decoded stored chunks to use and to add to; default none. */
   readonly decoded?: DecodedChunks | undefined;
   /** Memory for the chunk, used if it is large enough. */
@@ -186,12 +186,17 @@ const BUFFER_STEP_BYTES = 16 * 1024;
 
 /** Puts the bytes into a buffer of their own, which can be moved to another thread. */
 function encoded({ timings, into, withChecksum }: ChunkJob, bytes: Uint8Array, version: string): MadeChunk {
-  const needed = CHUNK_HEADROOM_BYTES + bytes.length;
-  const fits =
-    into !== undefined && into.byteLength >= needed && into.byteLength <= 2 * needed + BUFFER_STEP_BYTES;
-  const buffer = fits ? into : new ArrayBuffer(Math.ceil(needed / BUFFER_STEP_BYTES) * BUFFER_STEP_BYTES);
-  const placed = new Uint8Array(buffer, CHUNK_HEADROOM_BYTES, bytes.length);
+  const placed = placeFor(bytes.length, into);
   placed.set(bytes);
   const checksum = withChecksum ? crc32(placed) : undefined;
   return { status: "encoded", bytes: placed, checksum, version, timings };
+}
+
+/** Returns a place for the bytes of an outcome. @param into Memory that is used if it has about that length. */
+export function placeFor(byteLength: number, into: ArrayBuffer | undefined): Uint8Array<ArrayBuffer> {
+  const needed = CHUNK_HEADROOM_BYTES + byteLength;
+  const fits =
+    into !== undefined && into.byteLength >= needed && into.byteLength <= 2 * needed + BUFFER_STEP_BYTES;
+  const buffer = fits ? into : new ArrayBuffer(Math.ceil(needed / BUFFER_STEP_BYTES) * BUFFER_STEP_BYTES);
+  return new Uint8Array(buffer, CHUNK_HEADROOM_BYTES, byteLength);
 }

@@ -17,12 +17,6 @@ export function formatItems(bytes: Uint8Array, dataType: DataType): string[] | u
   return format && readEach(bytes, dataType, format);
 }
 
-/** Reads the items of a number type; undefined for other types. 64-bit integers are `bigint`s. */
-export function readItemNumbers(bytes: Uint8Array, dataType: DataType): (number | bigint)[] | undefined {
-  const read = numberReaderOf(dataType);
-  return read && readEach(bytes, dataType, read);
-}
-
 function readEach<T>(bytes: Uint8Array, { itemSize }: DataType, read: ItemReader<T>): T[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const count = Math.floor(bytes.length / Math.max(1, itemSize));
@@ -78,13 +72,12 @@ function numberReaderOf({ kind, itemSize, byteOrder }: DataType): ItemReader<num
   return read && ((view, offset) => read(view, offset, byteOrder !== ">"));
 }
 
-/** Formats stored numbers as the values that they mean: packed ones unpacked, missing ones as `nan`, times as dates. */
+/** Formats decoded numbers as the values that they mean: missing ones as `nan`, times as dates. */
 export function formatDecoded(
-  stored: readonly (number | bigint)[],
-  { dtype, time, itemSize, unpack }: CfDecoding,
+  values: readonly (number | bigint)[],
+  { dtype, time, itemSize }: CfDecoding,
   { units, calendar = "standard" }: JsonObject,
 ): string[] {
-  const values = unpack === undefined ? stored : stored.map(unpack);
   if (time === "duration") return durationTexts(values.map(Number), units);
   if (time === "date") return values.map(cfTimeFormatter({ units: units ?? null, calendar }) ?? String);
   if (dtype === "bool") return values.map((value) => (Number(value) === 0 ? "False" : "True"));
@@ -144,36 +137,4 @@ function textAt(view: DataView, offset: number, itemSize: number, isLittle: bool
   );
   while (codes.at(-1) === 0) codes.pop();
   return codes.map((code) => (code <= 0x10ffff ? String.fromCodePoint(code) : "\ufffd")).join("");
-}
-
-/** Formatters of an item of variable length, by the id of its filter. */
-const VLEN_FORMATTERS: ReadonlyMap<string | undefined, (bytes: Uint8Array) => string> = new Map([
-  ["vlen-utf8", (bytes: Uint8Array) => pythonString(new TextDecoder().decode(bytes))],
-  ["vlen-bytes", bytesText],
-]);
-
-/** Tells whether {@link formatVlenItems} can format items of this filter. */
-export function isVlenFilter(id: string | undefined): id is string {
-  return VLEN_FORMATTERS.has(id);
-}
-
-/**
- * Formats the first items of a chunk of numcodecs' `vlen-utf8` or `vlen-bytes`: a count, then each item after its length (uint32,
- * little-endian). Undefined if the bytes end too early.
- */
-export function formatVlenItems(id: string, bytes: Uint8Array, count: number): string[] | undefined {
-  const format = VLEN_FORMATTERS.get(id);
-  if (format === undefined || bytes.length < 4) return undefined;
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const items = Math.min(count, view.getUint32(0, true));
-  const texts: string[] = [];
-  let position = 4;
-  for (let index = 0; index < items; index++) {
-    if (position + 4 > bytes.length) return undefined;
-    const end = position + 4 + view.getUint32(position, true);
-    if (end > bytes.length) return undefined;
-    texts.push(format(bytes.subarray(position + 4, end)));
-    position = end;
-  }
-  return texts;
 }

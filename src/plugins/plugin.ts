@@ -7,6 +7,7 @@ import type { Document } from "../http/reply.js";
 import type { Route } from "../http/router.js";
 import type { Log } from "../observe/log.js";
 import type { PreviewService } from "../pages/preview-service.js";
+import type { Values } from "../values/values.js";
 
 /**
  * A named set of routes, of datasets, or of both. Built-in plugins use only what other plugins can use.
@@ -39,6 +40,8 @@ export interface PluginContext {
   readonly datasets: Datasets;
   /** Chunks as served. Pool and cache start at first use. */
   readonly chunks: ChunkService;
+  /** Values of any selection, stored or decoded; functions in the pool. */
+  readonly values: Values;
   /** The first and last values of variables, decoded for people. */
   readonly previews: PreviewService;
   /** Names, versions and origins of all loaded plugins. */

@@ -1,15 +1,21 @@
 import { totalmem } from "node:os";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
+import type { ErrorData } from "../errors.js";
 import { elementCount } from "../model/data-tree.js";
 import type { ChunkPiece, LocalPlace, PieceLayout, ThreadSource } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import { type ItemPick, pickedCount } from "../zarr/plan/item-pick.js";
 
 /** A request to a worker to make one served chunk. */
 export interface ChunkTask {
   readonly plan: EncodingPlan;
-  /** Position in the served grid. */
+  /** Position in the served grid; of picked items, the first stored chunk that has some. */
   readonly chunkCoords: readonly number[];
+  /** Items that are gathered in place of a served chunk. */
+  readonly pick?: ItemPick;
+  /** Becomes other than 0, in shared memory, when nothing waits for picked items any more. */
+  readonly cancelled?: Int32Array;
   /** Version of the stored bytes, if the caller knows it. The quarantine treats another version as another chunk. */
   readonly version?: string | undefined;
   /** The stored chunks behind it, if the plan's source is `given`. */
@@ -53,15 +59,31 @@ export interface WorkerData {
 
 /** A task, and spare memory for its chunk. */
 export interface WorkerTask {
-  readonly task: ChunkTask;
+  readonly task: ChunkTask | ModuleCall;
   readonly into: ArrayBuffer | undefined;
+  /** Buffers that are moved to the worker besides. */
+  readonly transfer?: readonly ArrayBuffer[] | undefined;
 }
+
+/** A call of the default export of a module. */
+export interface ModuleCall {
+  /** URL of the module. */
+  readonly module: string;
+  readonly data: unknown;
+  /** As in {@link ChunkTask}. */
+  readonly cancelled: Int32Array;
+}
+
+/** The result of a call: what structured clone can copy. */
+export type CallOutcome =
+  | { readonly status: "returned"; readonly value: unknown }
+  | { readonly status: "failed"; readonly error: ErrorData };
 
 /**
  * The answer of a worker. `worn-out`: it has not begun the task and has to be replaced, because only the end of its thread
  * releases WebAssembly memory.
  */
-export type TaskAnswer = ChunkOutcome | { readonly status: "worn-out" };
+export type TaskAnswer = ChunkOutcome | CallOutcome | { readonly status: "worn-out" };
 
 /** Guess for an item without a fixed size. */
 const GUESSED_ITEM_BYTES = 64;
@@ -74,11 +96,18 @@ const estimates = new WeakMap<EncodingPlan, number>();
  * Estimates the memory that making one chunk may take: incompressible stored bytes, the output of each codec (none is released before the
  * end), and the copy that leaves the worker. Of the parts' chunks, one is in memory at a time.
  */
-export function memoryOfTask({ plan, stored = [] }: Pick<ChunkTask, "plan" | "stored">): number {
+export function memoryOfTask({
+  plan,
+  stored = [],
+  pick,
+}: Pick<ChunkTask, "plan" | "stored" | "pick">): number {
+  // As stored, and decoded.
+  const ofPick =
+    pick === undefined ? 0 : 2 * pickedCount(pick) * Math.max(8, plan.itemSize || GUESSED_ITEM_BYTES);
   let ofPiece = 0;
   for (const { pieces = [] } of stored)
     for (const { layout } of pieces) ofPiece = Math.max(ofPiece, memoryOfPiece(layout));
-  return memoryOfPlan(plan) + ofPiece;
+  return memoryOfPlan(plan) + ofPick + ofPiece;
 }
 
 function memoryOfPiece({ chunkShape, itemSize, decode, variants, conversion }: PieceLayout): number {

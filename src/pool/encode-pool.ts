@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
@@ -6,7 +7,15 @@ import { errorToData, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import { createHistogram, type Histogram } from "../observe/metrics.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
-import { type ChunkTask, defaultMemoryBudget, memoryOfTask, type WorkerData } from "./chunk-task.js";
+import {
+  type CallOutcome,
+  type ChunkTask,
+  defaultMemoryBudget,
+  type ModuleCall,
+  memoryOfTask,
+  type TaskAnswer,
+  type WorkerData,
+} from "./chunk-task.js";
 import {
   createChunkWorker,
   createWorkerSet,
@@ -49,6 +58,18 @@ export interface EncodePool {
    * @param signal Takes the task out of the queue; a task that has begun is finished.
    */
   makeChunk(task: ChunkTask, signal?: AbortSignal): Promise<ChunkOutcome>;
+  /**
+   * Calls the default export of a module in a worker. Never rejects, and fails as `makeChunk` does. The call gets the same object of
+   * `cancelled`, and is not interrupted.
+   * @param transfer Buffers of the data that are moved.
+   */
+  callModule(
+    call: ModuleCall,
+    options?: {
+      readonly signal?: AbortSignal | undefined;
+      readonly transfer?: readonly ArrayBuffer[] | undefined;
+    },
+  ): Promise<CallOutcome>;
   /**
    * Takes over the memory of a chunk for a later one. The garbage collector would need 6 ms for every 64 MB.
    * @param bytes The bytes of an outcome, which the caller no longer reads.
@@ -129,20 +150,19 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   );
   const counts = createPoolCounts(queue, workers);
 
-  /** Small tasks cost nothing: if every worker has one, together they take no more than the other half of the budget. */
-  function costOf(task: ChunkTask): number {
-    const memory = memoryOfTask(task);
-    return memory > maxCost / threads ? memory : 0;
-  }
-
-  async function make(task: ChunkTask, chunkId: string): Promise<ChunkOutcome> {
-    const { plan, chunkCoords } = task;
-    log.debug({ path: plan.path, chunkCoords }, "making a chunk");
+  async function work({
+    task,
+    transfer,
+    id,
+    name,
+  }: Job): Promise<Exclude<TaskAnswer, { status: "worn-out" }>> {
+    log.debug({ name }, "a worker gets a task");
     for (let isRetry = false; ; ) {
       const worker = await workers.acquire(isRetry);
       const startedAt = performance.now();
       try {
-        const answer = await worker.run({ task, into: spare.pop() }, taskTimeoutMs);
+        const into = "module" in task ? undefined : spare.pop();
+        const answer = await worker.run({ task, into, transfer }, taskTimeoutMs);
         if (answer.status !== "worn-out") {
           workers.release(worker);
           countOutcome(counts, answer);
@@ -158,14 +178,15 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
           log.error({ err: death }, "a worker could not start");
           continue;
         }
-        log.error({ err: death, path: plan.path, chunkCoords }, `a worker ${CAUSES[death.kind]}`);
+        log.error({ err: death, name }, `a worker ${CAUSES[death.kind]}`);
         const maxRetryMs = Math.min(RETRY_WITHIN_MS, taskTimeoutMs / 2);
-        if (isRetry || death.kind === "timedOut" || performance.now() - startedAt > maxRetryMs) {
+        // What was moved to a worker is gone with it.
+        const isLast = isRetry || transfer !== undefined || death.kind === "timedOut";
+        if (isLast || performance.now() - startedAt > maxRetryMs) {
           const limit = death.kind === "timedOut" ? ` of ${taskTimeoutMs} ms` : "";
-          const chunk = chunkCoords.join(".") || "0";
-          const reason = `array '${plan.path}': the worker for chunk ${chunk} ${CAUSES[death.kind]}${limit}`;
+          const reason = `${name} ${CAUSES[death.kind]}${limit}`;
           counts.quarantined++;
-          quarantine.set(chunkId, { reason, untilMs: performance.now() + QUARANTINE_MS });
+          quarantine.set(id, { reason, untilMs: performance.now() + QUARANTINE_MS });
           throw new ZpublishError("codec-failed", reason);
         }
         counts.retried++;
@@ -174,28 +195,33 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
     }
   }
 
+  /** Works on a job when its turn comes. @returns Its answer, or the error as data. */
+  async function runInTurn<T extends ChunkOutcome | CallOutcome>(job: Job, signal?: AbortSignal, cost = 0) {
+    const queuedAt = performance.now();
+    const begin = (): Promise<T> => {
+      counts.wait.observe((performance.now() - queuedAt) / 1000);
+      return work(job) as Promise<T>;
+    };
+    let outcome: T | FailedOutcome;
+    try {
+      assertAllowed(quarantine.get(job.id));
+      outcome = await queue.run(job.key, begin, signal, cost);
+    } catch (error) {
+      outcome = { status: "failed", error: errorToData(error) };
+    }
+    if (outcome.status === "failed" && outcome.error.code !== "cancelled") counts.failed++;
+    return outcome;
+  }
+
   return {
     stats: counts,
-    async makeChunk(task, signal) {
-      const { plan, chunkCoords, version } = task;
-      const arrayKey = arrayKeyOf(plan);
-      const chunkId = `${arrayKey}${chunkCoords.join(".")}\n${version ?? ""}`;
-      const queuedAt = performance.now();
-      const begin = (): Promise<ChunkOutcome> => {
-        counts.wait.observe((performance.now() - queuedAt) / 1000);
-        return make(task, chunkId);
-      };
-      let outcome: ChunkOutcome;
-      try {
-        const refused = quarantine.get(chunkId);
-        if (refused !== undefined && performance.now() < refused.untilMs)
-          throw new ZpublishError("codec-failed", `${refused.reason}; it is not tried again for a while`);
-        outcome = await queue.run(arrayKey, begin, signal, costOf(task));
-      } catch (error) {
-        outcome = { status: "failed", error: errorToData(error) };
-      }
-      if (outcome.status === "failed" && outcome.error.code !== "cancelled") counts.failed++;
-      return outcome;
+    makeChunk(task, signal) {
+      return runInTurn<ChunkOutcome>(jobOfChunk(task), signal, costOf(task, maxCost / threads));
+    },
+    callModule(call, { signal, transfer } = {}) {
+      const { module } = call;
+      const name = `module ${posix.basename(module)}: the worker`;
+      return runInTurn<CallOutcome>({ task: call, transfer, key: module, id: module, name }, signal);
     },
     recycle({ buffer }) {
       if (buffer.byteLength <= MAX_SPARE_BYTES && spare.length < threads + SPARE_BUFFERS) spare.push(buffer);
@@ -206,6 +232,34 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
       await workers.close();
     },
   };
+}
+
+type FailedOutcome = Extract<ChunkOutcome, { status: "failed" }>;
+
+/** A task in the queue. */
+interface Job {
+  readonly task: ChunkTask | ModuleCall;
+  readonly transfer?: readonly ArrayBuffer[] | undefined;
+  /** Tasks of different keys take turns. */
+  readonly key: string;
+  /** Identifies the task in the quarantine. */
+  readonly id: string;
+  /** Beginning of messages about its worker. */
+  readonly name: string;
+}
+
+/** Small tasks cost nothing: if every worker has one, together they take no more than half of the budget. */
+function costOf(task: ChunkTask, least: number): number {
+  const memory = memoryOfTask(task);
+  return memory > least ? memory : 0;
+}
+
+function jobOfChunk(task: ChunkTask): Job {
+  const { plan, chunkCoords, version } = task;
+  const key = arrayKeyOf(plan);
+  const chunk = chunkCoords.join(".") || "0";
+  const name = `array '${plan.path}': the worker for chunk ${chunk}`;
+  return { task, key, id: `${key}${chunkCoords.join(".")}\n${version ?? ""}`, name };
 }
 
 /** Keys of arrays, by their plan. */
@@ -259,7 +313,7 @@ function createPoolCounts(queue?: Limiter, workers?: WorkerSet): PoolCounts {
 }
 
 /** Counts the outcome of a worker. */
-function countOutcome(counts: PoolCounts, outcome: ChunkOutcome): void {
+function countOutcome(counts: PoolCounts, outcome: ChunkOutcome | CallOutcome): void {
   counts.completed++;
   if (outcome.status !== "encoded") return;
   const { read, decode, encode } = outcome.timings;
@@ -272,6 +326,12 @@ function countOutcome(counts: PoolCounts, outcome: ChunkOutcome): void {
 const MAX_QUARANTINED = 4_096;
 /** Time for which a chunk is refused that killed workers: not long, since that may have been an accident of load or memory. */
 const QUARANTINE_MS = 30_000;
+
+/** @throws ZpublishError `codec-failed` if a task is in quarantine */
+function assertAllowed(refused: Quarantined | undefined): void {
+  if (refused !== undefined && performance.now() < refused.untilMs)
+    throw new ZpublishError("codec-failed", `${refused.reason}; it is not tried again for a while`);
+}
 
 /** A chunk over which workers died. */
 interface Quarantined {

@@ -1,8 +1,10 @@
+import { posix } from "node:path";
+import { pickItems } from "../codec/items/pick-items.js";
 import { type ChunkOutcome, makeChunk } from "../codec/make-chunk.js";
 import { createDecodedCache, type DecodedCache, type DecodedChunks } from "../codec/run-steps.js";
 import { loadZstd } from "../codec/zstd.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
-import { errorToData, ZpublishError } from "../errors.js";
+import { errorToData, messageOf, ZpublishError } from "../errors.js";
 import { whenDone } from "../event-loop/maybe-promise.js";
 import { memoryFor } from "../formats/file-index.js";
 import { openChunkReader } from "../open/chunk-reader.js";
@@ -21,7 +23,7 @@ import {
 } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
-import type { ChunkTask, GivenBytes, GivenChunk } from "./chunk-task.js";
+import type { CallOutcome, ChunkTask, GivenBytes, GivenChunk, ModuleCall } from "./chunk-task.js";
 
 /** Local files and stores that a worker opens, and keeps open. */
 interface GivenPlaces {
@@ -185,15 +187,37 @@ export function createTaskRunner(
   }
 
   return async (task, into) => {
-    const { plan, chunkCoords } = task;
+    const { plan, chunkCoords, pick, cancelled } = task;
     try {
       if (loadZstd !== undefined && usesZstd(task)) await loadZstd();
       const { reader, decoded } = readerOf(task);
+      if (pick !== undefined)
+        return await pickItems(plan, pick, reader, { decoded, into, isCancelled: () => isSet(cancelled) });
       return await makeChunk(plan, chunkCoords, reader, { decoded, into, withChecksum });
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
     }
   };
+}
+
+/**
+ * Calls the default export of a module, which the thread keeps: `(data, { isCancelled }) => result`.
+ * @returns Never throws: errors are data, and name the module unless they are of this package.
+ */
+export async function callModule({ module, data, cancelled }: ModuleCall): Promise<CallOutcome> {
+  try {
+    const { default: call } = (await import(module)) as { default?: unknown };
+    if (typeof call !== "function") throw new TypeError(`expected a default export that is a function`);
+    return { status: "returned", value: await call(data, { isCancelled: () => isSet(cancelled) }) };
+  } catch (error) {
+    if (error instanceof ZpublishError) return { status: "failed", error: errorToData(error) };
+    const message = `module ${posix.basename(module)}: ${messageOf(error)}`;
+    return { status: "failed", error: { code: "internal", message, details: {} } };
+  }
+}
+
+function isSet(flag: Int32Array | undefined): boolean {
+  return flag !== undefined && Atomics.load(flag, 0) !== 0;
 }
 
 /** Tells whether a step uses Zstandard, also within Blosc. */

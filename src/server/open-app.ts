@@ -34,6 +34,7 @@ import type { Plugin, PluginContext, PluginDatasets } from "../plugins/plugin.js
 import { createGivenProvider, createPluginProvider } from "../plugins/plugin-provider.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { Freshness } from "../stores/object-versions.js";
+import type { Values } from "../values/values.js";
 import type { Source } from "../zarr/stored-tree.js";
 import { createErrorPage } from "./error-page.js";
 
@@ -269,6 +270,7 @@ export interface AppParts {
   /** Starts the service at the first call, as `previews` does. */
   readonly chunks: () => ChunkService;
   readonly previews: () => PreviewService;
+  readonly values: () => Values;
   /** Tells whether requests need the server more than what it does in the background. */
   readonly isBusy: () => boolean;
   /** Called when a dataset has changed. */
@@ -381,7 +383,7 @@ function levelReader(
 
 async function routesOf(
   config: ServerConfig,
-  { chunks, previews, log }: AppParts,
+  { chunks, previews, values, log }: AppParts,
   own: {
     readonly datasets: DatasetRegistry;
     readonly catalog: Catalog;
@@ -394,12 +396,15 @@ async function routesOf(
   const context: PluginContext = {
     ...own.memo,
     datasets: own.datasets,
-    // Both start at first use.
+    // All start at first use.
     get chunks() {
       return chunks();
     },
     get previews() {
       return previews();
+    },
+    get values() {
+      return values();
     },
     plugins: () => own.plugins.map(({ name, version, path }) => ({ name, version, path })),
     versions: packageVersions(),

@@ -23,6 +23,8 @@ import {
   type EncodePoolStats,
 } from "../pool/encode-pool.js";
 import { setSourceTimeout } from "../stores/file-calls.js";
+import { createValues } from "../values/create-values.js";
+import type { Values } from "../values/values.js";
 import { createErrorPage } from "./error-page.js";
 import { type MetricSources, serverMetrics } from "./metrics.js";
 import type { App, ServerConfig } from "./open-app.js";
@@ -81,7 +83,8 @@ export function createRuntime(
       maxWaitingReads: limits.maxQueuedChunks,
     } satisfies ChunkServiceParts);
   });
-  const previews = once((): PreviewService => createPreviewService(makeChunk));
+  const values = once((): Values => openValues(pool, makeChunk, limits.maxChunkBytes));
+  const previews = once((): PreviewService => createPreviewService(values()));
 
   const readiness = createReadiness({
     // A server without chunks needs no worker.
@@ -137,11 +140,10 @@ export function createRuntime(
     http,
     /** Pool and cache start with the first call. */
     chunks,
-    /** Makes a chunk in the pool, past the cache. */
-    makeChunk,
     /** Counts of the cache; undefined before it is open. */
     cacheStats: () => cache?.stats,
     previews,
+    values,
     /** Releases chunks of old snapshots. */
     forgetChunks: () => chunks.made?.forget(),
     readiness,
@@ -162,6 +164,19 @@ export function createRuntime(
       for (const closer of closers.splice(0).toReversed()) await closer();
     },
   };
+}
+
+function openValues(
+  pool: () => EncodePool,
+  makeChunk: EncodePool["makeChunk"],
+  maxChunkBytes: number | undefined,
+): Values {
+  return createValues({
+    makeChunk,
+    callModule: (call, options) => pool().callModule(call, options),
+    recycle: (bytes) => pool().recycle?.(bytes),
+    maxChunkBytes,
+  });
 }
 
 function poolOptions(

@@ -11,8 +11,9 @@ import {
   type NearestCell,
 } from "../cf/cell-search.js";
 import { cfTimeScale, datetimeScale } from "../cf/cf-time.js";
-import { cfDecodingOf } from "../cf/decoded-type.js";
+import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
 import { type CfVariables, createPlacer, dimensionCoordinate, isLongitudes } from "../cf/placement.js";
+import { decodeNumbers } from "../codec/items/decode-numbers.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
@@ -20,7 +21,9 @@ import { createSlice, runCooperatively } from "../event-loop/cooperative-task.js
 import { memoPromise } from "../event-loop/joined.js";
 import type { JsonObject } from "../json/json-value.js";
 import type { Variable } from "../model/data-tree.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
 import { NOT_A_TIME } from "../model/fill-value.js";
+import { createBlock } from "./value-block.js";
 import type { AxisSelection, Coordinates, CoordinateValues, ValueBlock } from "./values.js";
 
 /** Reads stored values. */
@@ -188,7 +191,7 @@ const NO_VALUES: Decoded = {
  * Decodes a coordinate. It has no missing values (CF section 2.5.1) but those of its attributes: the array's fill value is one of its
  * numbers, such as the longitude 0.
  */
-function decodeCoordinate({ values, dataType }: ValueBlock, attrs: JsonObject): Decoded {
+function decodeCoordinate({ values, dataType, bytes }: ValueBlock, attrs: JsonObject): Decoded {
   const units = typeof attrs.units === "string" ? attrs.units : undefined;
   const common = { ...NO_VALUES, units };
   if (values === undefined || Array.isArray(values))
@@ -202,11 +205,8 @@ function decodeCoordinate({ values, dataType }: ValueBlock, attrs: JsonObject): 
     const time = scale && { units: scale.units, calendar: "proleptic_gregorian" };
     return { ...common, ...withStep(plainNumbers(counts)), ...time };
   }
-  const { unpack, time, itemSize, dtype } = cfDecodingOf(dataType, attrs, null);
-  const decoded =
-    unpack === undefined
-      ? plainNumbers(numbers)
-      : Float64Array.from(numbers as Iterable<number>, (stored) => Number(unpack(stored)));
+  const { numbers: decoding, time, itemSize, dtype } = cfDecodingOf(dataType, attrs, null);
+  const decoded = plainNumbers(decoding === undefined ? numbers : decodedNumbers(bytes, dataType, decoding));
   const { calendar = "standard" } = attrs;
   const isTime = time === "date" && cfTimeScale({ units: units ?? null, calendar }) !== undefined;
   return {
@@ -215,6 +215,17 @@ function decodeCoordinate({ values, dataType }: ValueBlock, attrs: JsonObject): 
     calendar: isTime ? String(calendar).toLowerCase() : undefined,
     floatBytes: time === undefined && dtype.startsWith("float") ? itemSize : undefined,
   };
+}
+
+function decodedNumbers(bytes: Uint8Array, dataType: DataType, decoding: NumberDecoding): Numbers {
+  const { kind, itemSize } = decoding.to;
+  const target = new Uint8Array((bytes.length / dataType.itemSize) * itemSize);
+  decodeNumbers(bytes, dataType, decoding, target);
+  const { values } = createBlock([], parseDataType(`<${kind}${itemSize}`), {
+    bytes: target,
+    texts: undefined,
+  });
+  return values as Numbers;
 }
 
 type Numbers = Exclude<ValueBlock["values"], readonly string[] | undefined>;

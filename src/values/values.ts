@@ -145,7 +145,7 @@ export interface Values extends CoordinateValues {
   ): ReadCost;
   /** Reads a selection. @throws ZpublishError `too-large`, `cancelled`, and what reading chunks throws */
   read(
-    snapshot: DatasetSnapshot,
+    snapshot: DatasetSnapshot | undefined,
     array: ServedArray,
     selection: readonly AxisSelection[],
     options?: ReadValuesOptions,
@@ -156,7 +156,7 @@ export interface Values extends CoordinateValues {
    * @throws as `read`
    */
   stream(
-    snapshot: DatasetSnapshot,
+    snapshot: DatasetSnapshot | undefined,
     array: ServedArray,
     selection: readonly AxisSelection[],
     options?: StreamValuesOptions,
@@ -167,7 +167,7 @@ export interface Values extends CoordinateValues {
    * values are floats, else the fill value.
    */
   readPoints(
-    snapshot: DatasetSnapshot,
+    snapshot: DatasetSnapshot | undefined,
     array: ServedArray,
     points: ArrayLike<number>,
     options?: ReadValuesOptions,

@@ -1,9 +1,12 @@
 import t from "tap";
-import { cfDecodingOf } from "../../src/cf/decoded-type.js";
+import { type CfDecoding, cfDecodingOf } from "../../src/cf/decoded-type.js";
+import { decodeNumbers } from "../../src/codec/items/decode-numbers.js";
 import type { JsonObject, JsonValue } from "../../src/json/json-value.js";
 import { parseJson } from "../../src/json/parse-json.js";
-import { parseDataType } from "../../src/model/data-type.js";
+import { type DataType, parseDataType } from "../../src/model/data-type.js";
+import { encodeFillItem } from "../../src/model/fill-value.js";
 import { formatDecoded } from "../../src/pages/format-items.js";
+import { createBlock } from "../../src/values/value-block.js";
 import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
 
@@ -50,6 +53,17 @@ for index, (dtype, fill, attrs) in enumerate(cases):
 json.dump(answers, sys.stdout)
 `;
 
+/** Numbers as a worker decodes them. */
+function decoded(numbers: readonly number[], type: DataType, { numbers: decoding }: CfDecoding) {
+  if (decoding === undefined) return numbers;
+  const items = Buffer.concat(numbers.map((number) => encodeFillItem(number, type)));
+  const { kind, itemSize } = decoding.to;
+  const target = new Uint8Array(numbers.length * itemSize);
+  decodeNumbers(items, type, decoding, target);
+  const block = createBlock([], parseDataType(`<${kind}${itemSize}`), { bytes: target, texts: undefined });
+  return Array.from(block.values as ArrayLike<number>);
+}
+
 t.test("types and values are those that xarray decodes", { skip: clientMissing("xarray") }, (t) => {
   const text = askPython(SCRIPT, null, [t.testdir()]);
   const answers = parseJson(text) as unknown as readonly [
@@ -68,7 +82,10 @@ t.test("types and values are those that xarray decodes", { skip: clientMissing("
     const dates = withoutDates.time === "date" ? formatDecoded(stored, withoutDates, attrs) : [];
     const decoding = cfDecodingOf(type, attrs, fill, [dates[0] ?? "", dates.at(-1) ?? ""]);
     const isMet = decoding.dtype === dtype;
-    const shown = values && decoding.time === undefined ? formatDecoded(stored, decoding, attrs) : undefined;
+    const shown =
+      values && decoding.time === undefined
+        ? formatDecoded(decoded(stored, type, decoding), decoding, attrs)
+        : undefined;
     if (!isMet || (shown !== undefined && values?.join() !== shown.join()))
       wrong.push([document.dtype, fill, attrs, [decoding.dtype, dtype], shown, values]);
   }

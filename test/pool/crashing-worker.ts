@@ -1,8 +1,9 @@
 import { existsSync, openSync, writeFileSync } from "node:fs";
-import type { TaskAnswer, WorkerTask } from "../../src/pool/chunk-task.js";
+import type { ChunkTask, TaskAnswer, WorkerTask } from "../../src/pool/chunk-task.js";
 
 /** A worker that does what the first coordinate says. The array's path is that of a file, which tells whether it ran before. */
-export default async function makeChunk({ task: { plan, chunkCoords } }: WorkerTask): Promise<TaskAnswer> {
+export default async function makeChunk({ task }: WorkerTask): Promise<TaskAnswer> {
+  const { plan, chunkCoords } = task as ChunkTask;
   switch (chunkCoords[0]) {
     case 1:
       throw new TypeError("thrown in a worker");

@@ -1,10 +1,10 @@
 import type { ChunkOutcome } from "../../src/codec/make-chunk.js";
-import type { WorkerTask } from "../../src/pool/chunk-task.js";
+import type { ChunkTask, WorkerTask } from "../../src/pool/chunk-task.js";
 import makeChunk from "../../workers/make-chunk.js";
 
 /** The real worker, except for arrays whose name tells how it ends. */
 export default async function makePoisonousChunk(asked: WorkerTask): Promise<unknown> {
-  switch (asked.task.plan.path) {
+  switch ((asked.task as ChunkTask).plan.path) {
     case "exits":
       process.exit(1);
       break;

@@ -157,6 +157,7 @@ t.test("pages are shed while the queue of chunks is full", async (t) => {
         const alone = createEncodePool(options);
         return {
           makeChunk: async () => ({ status: "absent" }),
+          callModule: (call) => alone.callModule(call),
           stats: Object.create(alone.stats, { queued: { get: () => waiting.queued } }),
           close: () => alone.close(),
         };

@@ -4,7 +4,7 @@ import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import t, { type Test } from "tap";
 import { IDLE_POOL_STATS } from "../../src/pool/encode-pool.js";
-import { createTaskRunner } from "../../src/pool/run-chunk-task.js";
+import { callModule, createTaskRunner } from "../../src/pool/run-chunk-task.js";
 import { writeWithH5wasm } from "../formats/hdf5/h5wasm-files.js";
 import { startServer } from "../support/servers/start-server.js";
 import { makeOld } from "../support/write-store.js";
@@ -69,6 +69,7 @@ async function setup(t: Test) {
       createPool: () => ({
         stats: { ...IDLE_POOL_STATS, threads: 1 },
         makeChunk: (task) => run(task),
+        callModule,
         recycle() {},
         close: async () => {},
       }),

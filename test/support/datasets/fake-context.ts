@@ -54,6 +54,9 @@ export function fakeContext(parts: FakeParts): PluginContext {
         reads: { waiting: 0 },
       },
     },
+    get values(): never {
+      throw new ZpublishError("internal", "no values in this test");
+    },
     previews: { values: previews ?? (async () => undefined), numbers: async () => undefined },
     plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),
     versions: { zpublish: "0.1.0", node: "20.20.2", LANG: "C.UTF-8" },

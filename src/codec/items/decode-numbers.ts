@@ -1,0 +1,93 @@
+import type { NumberDecoding, NumberType } from "../../cf/decoded-type.js";
+import { type DataType, parseDataType } from "../../model/data-type.js";
+import { writeHalf } from "../../model/fill-value.js";
+import { unpackInto } from "../convert-items.js";
+import { swapWords } from "../item-reader.js";
+
+/** This machine's byte order. */
+const NATIVE = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? "<" : ">";
+
+/**
+ * Decodes packed or marked numbers, bit by bit as xarray does with numpy.
+ * @param bytes Items of the stored type in its byte order; never changed.
+ * @param target As many items of the type `to`, aligned. They are in this machine's byte order afterwards.
+ */
+export function decodeNumbers(
+  bytes: Uint8Array,
+  dataType: DataType,
+  decoding: NumberDecoding,
+  target: Uint8Array<ArrayBuffer>,
+): void {
+  const { from, to, missing, scale, offset } = decoding;
+  const isSame = from.kind === to.kind && from.itemSize === to.itemSize;
+  if (to.kind === "b") writeTruth(bytes, from.itemSize, target);
+  else if (isSame && scale === undefined && offset === undefined) {
+    target.set(bytes);
+    if (dataType.byteOrder !== NATIVE) swapWords(target, wordSizeOf(dataType));
+    markMissing(target, decoding);
+  } else {
+    const type = parseDataType(`${dataType.byteOrder}${from.kind}${from.itemSize}`);
+    const packing = { missing, isUnsigned: undefined, scale, offset };
+    unpackInto(target, to.itemSize as 4 | 8, bytes, type, packing);
+  }
+}
+
+function writeTruth(bytes: Uint8Array, itemSize: number, target: Uint8Array): void {
+  target.fill(0);
+  for (let i = 0; i < bytes.length; i++) if (bytes[i] !== 0) target[Math.floor(i / itemSize)] = 1;
+}
+
+/** Writes NaN in place of missing floats, and leaves the bits of all others. Integers have no NaN. */
+function markMissing(bytes: Uint8Array<ArrayBuffer>, { from, missing }: NumberDecoding): void {
+  const { buffer, byteOffset, byteLength } = bytes;
+  if (from.kind === "c") {
+    markComplex(bytes, from.itemSize / 2, missing);
+    return;
+  }
+  if (from.kind !== "f") return;
+  if (from.itemSize === 8) {
+    const items = new Float64Array(buffer, byteOffset, byteLength / 8);
+    for (const mark of missing)
+      for (let i = 0; i < items.length; i++) if (items[i] === mark) items[i] = Number.NaN;
+  } else if (from.itemSize === 4) {
+    const items = new Float32Array(buffer, byteOffset, byteLength / 4);
+    for (const mark of missing.map(Math.fround))
+      for (let i = 0; i < items.length; i++) if (items[i] === mark) items[i] = Number.NaN;
+  } else if (from.itemSize === 2) {
+    const items = new Uint16Array(buffer, byteOffset, byteLength / 2);
+    for (const mark of missing.map(halfBits)) {
+      // Both zeros are equal.
+      const bits = (mark & 0x7fff) === 0 ? 0x7fff : 0xffff;
+      for (let i = 0; i < items.length; i++) if ((items[i]! & bits) === (mark & bits)) items[i] = 0x7e00;
+    }
+  }
+}
+
+function markComplex(
+  { buffer, byteOffset, byteLength }: Uint8Array<ArrayBuffer>,
+  size: number,
+  missing: readonly number[],
+) {
+  const [real, imaginary] = missing;
+  if (real === undefined || imaginary === undefined || size > 8) return;
+  const parts =
+    size === 4
+      ? new Float32Array(buffer, byteOffset, byteLength / 4)
+      : new Float64Array(buffer, byteOffset, byteLength / 8);
+  const [first, second] = size === 4 ? [Math.fround(real), Math.fround(imaginary)] : [real, imaginary];
+  for (let i = 0; i < parts.length; i += 2)
+    if (parts[i] === first && parts[i + 1] === second) parts.fill(Number.NaN, i, i + 2);
+}
+
+const half = new DataView(new ArrayBuffer(2));
+
+function halfBits(value: number): number {
+  writeHalf(half, value, true);
+  return half.getUint16(0, true);
+}
+
+/** Returns the bytes of an item that its byte order turns round together: half of a complex number, a character of a text. */
+export function wordSizeOf({ kind, itemSize, byteOrder }: NumberType & Pick<DataType, "byteOrder">): number {
+  if (byteOrder === "|") return 1;
+  return kind === "U" ? 4 : kind === "c" ? itemSize / 2 : itemSize;
+}

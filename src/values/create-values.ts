@@ -1,0 +1,373 @@
+import { copyPlaces, itemStrides } from "../codec/copy-strided.js";
+import { swapWords } from "../codec/item-reader.js";
+import { wordSizeOf } from "../codec/items/decode-numbers.js";
+import type { ChunkOutcome } from "../codec/make-chunk.js";
+import type { ServedArray } from "../dataset/dataset.js";
+import { errorFromData, ZpublishError } from "../errors.js";
+import { workThrough } from "../event-loop/work-through.js";
+import { elementCount } from "../model/data-tree.js";
+import type { DataType } from "../model/data-type.js";
+import { encodeFillItem } from "../model/fill-value.js";
+import type { CallOutcome, ChunkTask, ModuleCall } from "../pool/chunk-task.js";
+import { forEachPlace, type ItemPick, partsOfAxis, pickedLength } from "../zarr/plan/item-pick.js";
+import { createCoordinates } from "./coordinates.js";
+import {
+  assertInside,
+  type Block,
+  countChunks,
+  cutBox,
+  groupPoints,
+  itemBytesOf,
+  type ReadPlan,
+  readPlanOf,
+  type Slab,
+  slabsOf,
+  sliceOfAxis,
+  valueTypeOf,
+} from "./plan-read.js";
+import { createBlock, type ItemsMade, readTexts } from "./value-block.js";
+import type {
+  AxisSelection,
+  CoordinateValues,
+  ReadValuesOptions,
+  RunModuleOptions,
+  StreamValuesOptions,
+  ValueBlock,
+  Values,
+} from "./values.js";
+
+/** Parts that values are read with. */
+export interface ValuesParts {
+  readonly makeChunk: (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
+  readonly callModule: (
+    call: ModuleCall,
+    options: { readonly signal?: AbortSignal; readonly transfer?: readonly ArrayBuffer[] | undefined },
+  ) => Promise<CallOutcome>;
+  /** Takes back the memory of an outcome. */
+  readonly recycle?: ((bytes: Uint8Array<ArrayBuffer>) => void) | undefined;
+  readonly maxChunkBytes?: number | undefined;
+}
+
+/** Default bound of a result. */
+const MAX_BYTES = 2 ** 30;
+/** Tasks of one box in the queue of the pool. */
+const TASKS_AT_ONCE = 16;
+/** Default bytes of a piece of a stream. */
+const PIECE_BYTES = 4 * 2 ** 20;
+/** Bytes of a stream that are made ahead. */
+const AHEAD_BYTES = 16 * 2 ** 20;
+
+/** Creates what reads values. */
+export function createValues(parts: ValuesParts): Values {
+  const { maxChunkBytes } = parts;
+  const planOf = (array: ServedArray) => readPlanOf(array, maxChunkBytes);
+
+  const values: Omit<Values, keyof CoordinateValues> = {
+    dataType: (array, decode) => valueTypeOf(planOf(array), decode, "<"),
+    cost(array, selection, { decode = false } = {}) {
+      const plan = planOf(array);
+      assertInside(plan.stored, selection);
+      const itemCount = elementCount(selection.map(pickedLength));
+      const chunks = countChunks(plan, selection);
+      const byteLength = itemCount * itemBytesOf(valueTypeOf(plan, decode, "<"));
+      return { itemCount, byteLength, chunks, chunkBytes: chunks * plan.chunkBytes };
+    },
+    async read(_snapshot, array, selection, options = {}) {
+      const plan = planOf(array);
+      assertInside(plan.stored, selection);
+      const shape = selection.map(pickedLength);
+      return readWhole(openReading(plan, parts, options), shape, options, (reading) =>
+        readBox(reading, selection),
+      );
+    },
+    stream(_snapshot, array, selection, options = {}) {
+      const plan = planOf(array);
+      assertInside(plan.stored, selection);
+      const open = () => openReading(plan, parts, options);
+      return { [Symbol.asyncIterator]: () => streamBox(open(), selection, options) };
+    },
+    async readPoints(_snapshot, array, points, options = {}) {
+      const plan = planOf(array);
+      const count = points.length / plan.stored.shape.length;
+      if (!Number.isInteger(count)) {
+        const expected = `expected points of ${plan.stored.shape.length} indexes`;
+        throw new ZpublishError(
+          "invalid-query",
+          `'${plan.stored.path}': ${expected}, received ${points.length}`,
+        );
+      }
+      return readWhole(openReading(plan, parts, options), [count], options, (reading) =>
+        readAtPoints(reading, points, count),
+      );
+    },
+    async run<T>(module: URL | string, data: unknown, { signal, transfer }: RunModuleOptions = {}) {
+      const work = beginWork(signal);
+      const call = { module: String(module), data, cancelled: work.flag };
+      const outcome = await work.unlessEnded(parts.callModule(call, { signal: work.signal, transfer }));
+      if (outcome.status === "failed") throw errorFromData(outcome.error);
+      return outcome.value as T;
+    },
+  };
+  return { ...values, ...createCoordinates(values.read) };
+}
+
+/** One reading of an array. */
+interface Reading {
+  readonly plan: ReadPlan;
+  /** Type of the values. */
+  readonly dataType: DataType;
+  readonly work: Work;
+  /** Has a worker gather items. */
+  pick(items: ItemPick["items"]): Promise<ItemsMade>;
+  recycle(bytes: Uint8Array<ArrayBuffer>): void;
+}
+
+function openReading(
+  plan: ReadPlan,
+  { makeChunk, recycle = () => undefined }: ValuesParts,
+  { decode = false, byteOrder, signal }: ReadValuesOptions,
+): Reading {
+  const order = byteOrder === "big" ? ">" : "<";
+  const decoding = decode ? plan.decoding : undefined;
+  const form = { dataType: plan.stored.dataType, decoding, byteOrder: order } as const;
+  const work = beginWork(signal);
+
+  async function pick(items: ItemPick["items"]): Promise<ItemsMade> {
+    try {
+      work.assertWanted();
+      const chunkCoords = firstChunkOf(items, plan);
+      const task = { plan: plan.encoding, chunkCoords, pick: { ...form, items }, cancelled: work.flag };
+      const outcome = await makeChunk(task, work.signal);
+      if (outcome.status === "failed") throw errorFromData(outcome.error);
+      if (outcome.status === "absent") throw new ZpublishError("internal", "expected items, received none");
+      const { bytes } = outcome;
+      if (plan.filter === undefined) return { bytes, texts: undefined };
+      const texts = readTexts(bytes);
+      recycle(bytes);
+      return { bytes: NO_BYTES, texts };
+    } catch (error) {
+      throw work.fail(error);
+    }
+  }
+
+  return { plan, dataType: valueTypeOf(plan, decode, order), work, pick, recycle };
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+/** Returns the first stored chunk with picked items, which names the task. */
+function firstChunkOf(items: ItemPick["items"], { encoding }: ReadPlan): readonly number[] {
+  if ("points" in items) return items.points[0]?.coords ?? [];
+  const { chunkShape } = encoding.stored;
+  return items.map((axis, at) => [...partsOfAxis(sliceOfAxis(axis, 0, 1), chunkShape[at]!)][0]?.chunk ?? 0);
+}
+
+/** Reads a result of a known size. @throws ZpublishError `too-large` */
+async function readWhole(
+  reading: Reading,
+  shape: readonly number[],
+  { maxBytes = MAX_BYTES, reserve }: ReadValuesOptions,
+  read: (reading: Reading) => Promise<ItemsMade>,
+): Promise<ValueBlock> {
+  const { plan, dataType, work } = reading;
+  try {
+    assertSize(plan, elementCount(shape) * itemBytesOf(dataType), maxBytes);
+    await reserve?.(elementCount(shape) * itemBytesOf(dataType));
+    return createBlock(shape, dataType, await read(reading));
+  } finally {
+    work.end();
+  }
+}
+
+function assertSize({ stored: { path } }: ReadPlan, byteLength: number, maxBytes: number): void {
+  if (byteLength <= maxBytes) return;
+  throw new ZpublishError(
+    "too-large",
+    `'${path}': expected at most ${maxBytes} bytes of values, received ${byteLength}`,
+  );
+}
+
+async function readBox(reading: Reading, box: readonly AxisSelection[]): Promise<ItemsMade> {
+  const { plan, dataType } = reading;
+  const shape = box.map(pickedLength);
+  const count = elementCount(shape);
+  if (count === 0) return allocateItems(plan, 0, dataType);
+  const blocks = cutBox(plan, box, itemBytesOf(dataType));
+  if (blocks.length === 1) return reading.pick(box);
+  const result = allocateItems(plan, count, dataType);
+  await workThrough(blocks, TASKS_AT_ONCE, async (block) => {
+    const made = await reading.pick(block.map(({ axis }) => axis));
+    placeBlock(made, block, result, shape, dataType.itemSize);
+    reading.recycle(made.bytes);
+  });
+  return result;
+}
+
+async function readAtPoints(reading: Reading, points: ArrayLike<number>, count: number): Promise<ItemsMade> {
+  const { plan, dataType } = reading;
+  const { groups, missing } = await groupPoints(points, plan);
+  const result = allocateItems(plan, count, dataType);
+  if (missing.length > 0) placeMissing(reading, result, missing);
+  await workThrough(groups, TASKS_AT_ONCE, async ({ chunks, positions }) => {
+    const made = await reading.pick({ points: chunks });
+    placeBlock(made, [{ axis: { indexes: positions }, to: positions }], result, [count], dataType.itemSize);
+    reading.recycle(made.bytes);
+  });
+  return result;
+}
+
+async function* streamBox(
+  reading: Reading,
+  selection: readonly AxisSelection[],
+  {
+    firstItem = 0,
+    itemCount = Number.POSITIVE_INFINITY,
+    pieceBytes = PIECE_BYTES,
+    ...options
+  }: StreamValuesOptions,
+): AsyncGenerator<ValueBlock> {
+  const { plan, dataType, work } = reading;
+  const itemBytes = itemBytesOf(dataType);
+  const all = elementCount(selection.map(pickedLength));
+  const range = { begin: firstItem, end: Math.min(all, firstItem + itemCount) };
+  const slabs = slabsOf(plan, selection, itemBytes, pieceBytes, range);
+  const ahead: { readonly slab: Slab; readonly made: Promise<ItemsMade> }[] = [];
+  let bytesAhead = 0;
+  let isFirst = true;
+  try {
+    assertSize(plan, (range.end - range.begin) * itemBytes, options.maxBytes ?? Number.POSITIVE_INFINITY);
+    for (;;) {
+      while (bytesAhead < AHEAD_BYTES) {
+        const { value: slab, done } = slabs.next();
+        if (done) break;
+        if (isFirst) await options.reserve?.(AHEAD_BYTES + slab.itemCount * itemBytes);
+        isFirst = false;
+        const made = readBox(reading, slab.box);
+        // It is awaited later.
+        made.catch(() => undefined);
+        ahead.push({ slab, made });
+        bytesAhead += slab.itemCount * itemBytes;
+      }
+      const next = ahead.shift();
+      if (next === undefined) return;
+      const { first, itemCount: ofSlab } = next.slab;
+      const made = await next.made;
+      const end = Math.min(ofSlab, range.end - first);
+      const most = Math.max(1, Math.floor(pieceBytes / itemBytes));
+      for (let at = Math.max(0, range.begin - first); at < end; at += most) {
+        const count = Math.min(most, end - at);
+        yield createBlock([count], dataType, partOf(made, at, count, dataType.itemSize));
+      }
+      bytesAhead -= ofSlab * itemBytes;
+    }
+  } finally {
+    work.end();
+  }
+}
+
+/** Returns part of items, over the same memory. */
+function partOf({ bytes, texts }: ItemsMade, first: number, count: number, itemSize: number): ItemsMade {
+  return {
+    bytes: bytes.subarray(first * itemSize, (first + count) * itemSize),
+    texts: texts?.slice(first, first + count),
+  };
+}
+
+/** Items of a result that are written block by block. */
+interface ResultItems extends ItemsMade {
+  readonly texts: string[] | undefined;
+}
+
+function allocateItems({ filter }: ReadPlan, count: number, { itemSize }: DataType): ResultItems {
+  if (filter !== undefined) return { bytes: NO_BYTES, texts: new Array<string>(count) };
+  // All of it is written.
+  const bytes = Buffer.allocUnsafeSlow(count * itemSize);
+  return { bytes: new Uint8Array(bytes.buffer as ArrayBuffer, 0, count * itemSize), texts: undefined };
+}
+
+/** Puts the items of a block to their places. */
+function placeBlock(
+  { bytes, texts }: ItemsMade,
+  block: Block,
+  result: ResultItems,
+  shape: readonly number[],
+  itemSize: number,
+): void {
+  const parts = block.map(({ axis, to }) => ({
+    length: pickedLength(axis),
+    from: { first: 0, step: 1 },
+    to,
+  }));
+  const from = itemStrides({ chunkShape: parts.map(({ length }) => length) });
+  const to = itemStrides({ chunkShape: shape });
+  if (texts === undefined) copyPlaces(bytes, from, result.bytes, to, parts, itemSize);
+  else
+    forEachPlace(parts, from, to, (source, target) => {
+      result.texts![target] = texts[source]!;
+    });
+}
+
+/** Writes NaN for points outside if values are decoded floats, else the fill value; no text if items are texts. */
+function placeMissing(
+  { plan, dataType }: Reading,
+  { bytes, texts }: ResultItems,
+  missing: readonly number[],
+): void {
+  const { stored } = plan;
+  const isMarked = dataType.kind === "f" && (stored.fill.item === null || dataType !== stored.dataType);
+  const item = isMarked
+    ? encodeFillItem("NaN", dataType)
+    : (stored.fill.item ?? new Uint8Array(dataType.itemSize)).slice();
+  if (!isMarked && dataType.byteOrder !== stored.dataType.byteOrder) swapWords(item, wordSizeOf(dataType));
+  for (const at of missing) {
+    if (texts === undefined) bytes.set(item.subarray(0, dataType.itemSize), at * dataType.itemSize);
+    else texts[at] = "";
+  }
+}
+
+/** Work that ends early: when its caller aborts it, or when part of it fails. */
+interface Work {
+  /** In memory that workers see; see `ChunkTask`. */
+  readonly flag: Int32Array;
+  readonly signal: AbortSignal;
+  /** @throws the first failure, or ZpublishError `cancelled` after the end */
+  assertWanted(): void;
+  /** Ends the work. @returns The first failure: the others only follow from it. */
+  fail(error: unknown): unknown;
+  /** Rejects as `assertWanted` when the work ends before the promise settles. */
+  unlessEnded<T>(promise: Promise<T>): Promise<T>;
+  end(): void;
+}
+
+function beginWork(signal: AbortSignal | undefined): Work {
+  const flag = new Int32Array(new SharedArrayBuffer(4));
+  const controller = new AbortController();
+  let failure: unknown;
+  const end = () => {
+    signal?.removeEventListener("abort", end);
+    Atomics.store(flag, 0, 1);
+    controller.abort();
+  };
+  const cancelled = () =>
+    failure ?? new ZpublishError("cancelled", "nothing waits for these values any more");
+  signal?.addEventListener("abort", end, { once: true });
+  if (signal?.aborted) end();
+  return {
+    flag,
+    signal: controller.signal,
+    end,
+    assertWanted() {
+      if (controller.signal.aborted) throw cancelled();
+    },
+    fail(error) {
+      failure ??= error;
+      end();
+      return failure;
+    },
+    unlessEnded: (promise) =>
+      new Promise((resolve, reject) => {
+        controller.signal.addEventListener("abort", () => reject(cancelled()), { once: true });
+        promise.then(resolve, reject).finally(end);
+      }),
+  };
+}

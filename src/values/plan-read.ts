@@ -1,0 +1,361 @@
+import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
+import { missingMarkOf } from "../cf/image-data.js";
+import { itemStrides } from "../codec/copy-strided.js";
+import type { ServedArray } from "../dataset/dataset.js";
+import { ZpublishError } from "../errors.js";
+import { createSlice } from "../event-loop/cooperative-task.js";
+import { elementCount } from "../model/data-tree.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import {
+  countChunksOfAxis,
+  createItemPlan,
+  type PickedAxis,
+  type PickedPlaces,
+  type PointsOfChunk,
+  partsOfAxis,
+  pickedLength,
+} from "../zarr/plan/item-pick.js";
+import type { StoredArray } from "../zarr/stored-array.js";
+
+/** How the values of one array are read. */
+export interface ReadPlan {
+  readonly encoding: EncodingPlan;
+  /** Filter that makes bytes of variable-length items; undefined if items have a fixed size. */
+  readonly filter: string | undefined;
+  readonly stored: StoredArray;
+  /** Undefined if numbers mean themselves. */
+  readonly decoding: NumberDecoding | undefined;
+  /** Elements per axis of the chunks that are decoded; of an array in memory, of which any part is at hand, those that are served. */
+  readonly chunkShape: readonly number[];
+  readonly chunkBytes: number;
+}
+
+/** Guess for an item without a fixed size. */
+const GUESSED_ITEM_BYTES = 64;
+
+const plans = new WeakMap<StoredArray, ReadPlan>();
+
+/** Plans the reading of an array once. @throws ZpublishError `unsupported`, naming the array, if its chunks cannot be decoded */
+export function readPlanOf({ stored }: ServedArray, maxChunkBytes: number | undefined): ReadPlan {
+  const known = plans.get(stored);
+  if (known !== undefined) return known;
+  const { plan: encoding, filter } = createItemPlan(stored, maxChunkBytes);
+  const isAtHand = encoding.source.kind === "memory" && encoding.decode.length === 0;
+  const chunkShape = (isAtHand ? stored.servedChunks : undefined) ?? encoding.stored.chunkShape;
+  const mark = missingMarkOf(stored, stored.fill.served) ?? null;
+  const plan: ReadPlan = {
+    ...{ encoding, filter, stored, chunkShape },
+    decoding: cfDecodingOf(stored.dataType, stored.attrs, mark).numbers,
+    chunkBytes: elementCount(chunkShape) * (encoding.itemSize || GUESSED_ITEM_BYTES),
+  };
+  plans.set(stored, plan);
+  return plan;
+}
+
+/** Returns the type of values. @param byteOrder Default: the stored one, if they are as stored. */
+export function valueTypeOf(
+  { stored: { dataType }, decoding }: Pick<ReadPlan, "stored" | "decoding">,
+  decode: boolean,
+  byteOrder: "<" | ">",
+): DataType {
+  if (decode && decoding !== undefined)
+    return parseDataType(`${byteOrder}${decoding.to.kind}${decoding.to.itemSize}`);
+  if (dataType.byteOrder === "|" || dataType.byteOrder === byteOrder) return dataType;
+  return parseDataType(String(dataType.zarr).replace(/^[<>]/, byteOrder));
+}
+
+/** Bytes of an item as they count for limits. */
+export function itemBytesOf({ itemSize }: DataType): number {
+  return itemSize || GUESSED_ITEM_BYTES;
+}
+
+/** Refuses a selection that is not inside of an array. @throws ZpublishError `invalid-query` */
+export function assertInside(
+  { path, shape }: Pick<StoredArray, "path" | "shape">,
+  selection: readonly PickedAxis[],
+): void {
+  if (selection.length !== shape.length) {
+    const message = `'${path}': expected a selection of ${shape.length} axes, received ${selection.length}`;
+    throw new ZpublishError("invalid-query", message);
+  }
+  for (const [axis, picked] of selection.entries()) {
+    const [least, most] = boundsOf(picked);
+    if (least >= 0 && most < shape[axis]!) continue;
+    throw notInside({ path, shape }, axis, least, most);
+  }
+}
+
+function notInside(
+  { path, shape }: Pick<StoredArray, "path" | "shape">,
+  axis: number,
+  least: number,
+  most: number,
+): ZpublishError {
+  const expected = `expected indexes of axis ${axis} from 0 to ${shape[axis]! - 1}`;
+  return new ZpublishError("invalid-query", `'${path}': ${expected}, received ${least} to ${most}`);
+}
+
+/** Returns the least and the greatest index; 0 and -1 if there are none. NaN if they are no integers. */
+function boundsOf(axis: PickedAxis): [least: number, most: number] {
+  if (pickedLength(axis) === 0) return [0, -1];
+  if (!("indexes" in axis)) {
+    const { begin, count, step } = axis;
+    if (![begin, count, step].every(Number.isSafeInteger) || count < 0 || step === 0)
+      return [Number.NaN, Number.NaN];
+    const last = begin + (count - 1) * step;
+    return [Math.min(begin, last), Math.max(begin, last)];
+  }
+  let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (let i = 0; i < axis.indexes.length; i++) {
+    const index = axis.indexes[i]!;
+    if (!Number.isSafeInteger(index)) return [Number.NaN, Number.NaN];
+    least = Math.min(least, index);
+    most = Math.max(most, index);
+  }
+  return [least, most];
+}
+
+/** Counts the stored chunks that have selected items. */
+export function countChunks({ chunkShape }: ReadPlan, selection: readonly PickedAxis[]): number {
+  return selection.reduce((count, axis, at) => count * countChunksOfAxis(axis, chunkShape[at]!), 1);
+}
+
+/** Part of a selected axis, and the places of its items in the result. */
+interface AxisSlice {
+  readonly axis: PickedAxis;
+  readonly to: PickedPlaces;
+}
+
+/** The work of one task: part of a box, and its place in the result. */
+export type Block = readonly AxisSlice[];
+
+/** Bounds of one task: bytes of its result, decoded bytes of its chunks, and their number, so that work ends soon and is spread. */
+const MAX_TASK_BYTES = 8 * 2 ** 20;
+const MAX_TASK_CHUNK_BYTES = 16 * 2 ** 20;
+const MAX_TASK_CHUNKS = 64;
+
+/** Cuts a box into blocks of whole chunks, each as large as a task may be, and none smaller than one chunk. */
+export function cutBox(plan: ReadPlan, box: readonly PickedAxis[], itemBytes: number): Block[] {
+  const counts = box.map((axis, at) => countChunksOfAxis(axis, plan.chunkShape[at]!));
+  const perBlock = counts.map(() => 1);
+  let bytes = box.reduce(
+    (product, axis, at) => (product * pickedLength(axis)) / Math.max(1, counts[at]!),
+    itemBytes,
+  );
+  let chunks = 1;
+  for (let axis = box.length - 1; axis >= 0; axis--) {
+    const count = counts[axis]!;
+    const most = Math.min(
+      MAX_TASK_BYTES / bytes,
+      MAX_TASK_CHUNK_BYTES / (chunks * plan.chunkBytes),
+      MAX_TASK_CHUNKS / chunks,
+    );
+    const cuts = Math.ceil(count / Math.max(1, Math.min(count, Math.floor(most))));
+    perBlock[axis] = Math.ceil(count / Math.max(1, cuts));
+    chunks *= perBlock[axis]!;
+    bytes *= perBlock[axis]!;
+    if (perBlock[axis]! < count) break;
+  }
+  let blocks: Block[] = [[]];
+  for (const [at, axis] of box.entries()) {
+    const slices = cutAxis(axis, plan.chunkShape[at]!, perBlock[at]!);
+    blocks = blocks.flatMap((before) => slices.map((slice) => [...before, slice]));
+  }
+  return blocks;
+}
+
+/** Cuts an axis where chunks end. @param chunks Chunks per slice. */
+function cutAxis(axis: PickedAxis, chunkLength: number, chunks: number): AxisSlice[] {
+  if (countChunksOfAxis(axis, chunkLength) <= chunks) return [{ axis, to: { first: 0, step: 1 } }];
+  const slices: AxisSlice[] = [];
+  if ("indexes" in axis) {
+    const lists: number[][] = [];
+    let count = 0;
+    for (const { to } of partsOfAxis(axis, chunkLength))
+      (count++ % chunks === 0 ? newList(lists) : lists.at(-1)!).push(...(to as Uint32Array));
+    for (const list of lists) {
+      const to = Uint32Array.from(list).sort();
+      slices.push({ axis: { indexes: Float64Array.from(to, (at) => axis.indexes[at]!) }, to });
+    }
+    return slices;
+  }
+  const { begin, step } = axis;
+  let first = 0;
+  let length = 0;
+  let count = 0;
+  const end = () => {
+    if (length > 0)
+      slices.push({ axis: { begin: begin + first * step, count: length, step }, to: { first, step: 1 } });
+    first += length;
+    length = 0;
+  };
+  for (const part of partsOfAxis(axis, chunkLength)) {
+    if (count++ % chunks === 0) end();
+    length += part.length;
+  }
+  end();
+  return slices;
+}
+
+function newList(lists: number[][]): number[] {
+  const list: number[] = [];
+  lists.push(list);
+  return list;
+}
+
+/** Part of a selection that is contiguous in C order. */
+export interface Slab {
+  readonly box: readonly PickedAxis[];
+  /** Position of its first item in C order. */
+  readonly first: number;
+  readonly itemCount: number;
+}
+
+/** Largest slab, unless it is one item: rows of chunks beyond it are decoded more than once. */
+const MAX_SLAB_BYTES = 128 * 2 ** 20;
+
+/**
+ * Cuts a selection into slabs in C order: whole rows of chunks, as many as fit `slabBytes`. A row that is larger is one slab, so that its
+ * chunks are decoded once, up to a bound.
+ * @param range Items that are wanted; slabs may have some before and after them.
+ */
+export function* slabsOf(
+  { chunkShape }: Pick<ReadPlan, "chunkShape">,
+  box: readonly PickedAxis[],
+  itemBytes: number,
+  slabBytes: number,
+  range: { readonly begin: number; readonly end: number },
+  axis = 0,
+  first = 0,
+): Generator<Slab> {
+  const itemCount = elementCount(box.slice(axis).map(pickedLength));
+  if (itemCount === 0 || first + itemCount <= range.begin || first >= range.end) return;
+  const whole = { box, first, itemCount };
+  if (itemCount * itemBytes <= slabBytes || axis === box.length) {
+    yield whole;
+    return;
+  }
+  const rowItems = itemCount / pickedLength(box[axis]!);
+  const rowBytes = rowItems * itemBytes;
+  const part = (begin: number, count: number): readonly PickedAxis[] =>
+    box.map((picked, at) => (at === axis ? sliceOfAxis(picked, begin, count) : picked));
+  if (rowBytes > MAX_SLAB_BYTES) {
+    const begin = Math.max(0, Math.floor((range.begin - first) / rowItems));
+    for (let at = begin; at < pickedLength(box[axis]!); at++) {
+      const start = first + at * rowItems;
+      if (start >= range.end) return;
+      yield* slabsOf({ chunkShape }, part(at, 1), itemBytes, slabBytes, range, axis + 1, start);
+    }
+    return;
+  }
+  const most = Math.max(1, Math.floor(MAX_SLAB_BYTES / rowBytes));
+  for (const { begin, count } of runsOfAxis(
+    box[axis]!,
+    chunkShape[axis]!,
+    Math.floor(slabBytes / rowBytes),
+    most,
+  )) {
+    const start = first + begin * rowItems;
+    const end = start + count * rowItems;
+    if (end <= range.begin) continue;
+    if (start >= range.end) return;
+    // Rows outside of the range are not read.
+    const skipped = Math.max(0, Math.floor((range.begin - start) / rowItems));
+    const left = Math.min(count, Math.ceil((range.end - start) / rowItems)) - skipped;
+    yield {
+      box: part(begin + skipped, left),
+      first: start + skipped * rowItems,
+      itemCount: left * rowItems,
+    };
+  }
+}
+
+/** Cuts an axis into runs of whole chunks: as many as `wanted` positions hold, at least one chunk, at most `most` positions. */
+function* runsOfAxis(axis: PickedAxis, chunkLength: number, wanted: number, most: number) {
+  const length = pickedLength(axis);
+  const chunkAt = (at: number) =>
+    Math.floor(("indexes" in axis ? axis.indexes[at]! : axis.begin + at * axis.step) / chunkLength);
+  for (let begin = 0; begin < length; ) {
+    let chunkEnd = begin;
+    for (let end = begin + 1; end <= Math.min(length, begin + most); end++) {
+      if (end < length && chunkAt(end) === chunkAt(end - 1)) continue;
+      // A whole chunk ends here.
+      if (chunkEnd > begin && end - begin > wanted) break;
+      chunkEnd = end;
+      if (end - begin >= wanted) break;
+    }
+    const count = (chunkEnd > begin ? chunkEnd : Math.min(length, begin + most)) - begin;
+    yield { begin, count };
+    begin += count;
+  }
+}
+
+/** Returns part of a picked axis. */
+export function sliceOfAxis(axis: PickedAxis, begin: number, count: number): PickedAxis {
+  if ("indexes" in axis) {
+    const indexes = Float64Array.from({ length: count }, (_, i) => axis.indexes[begin + i]!);
+    return { indexes };
+  }
+  return { begin: axis.begin + begin * axis.step, count, step: axis.step };
+}
+
+/** Points of a task: by chunk, and the positions of these among all points, in the same order. */
+interface PointGroup {
+  readonly chunks: PointsOfChunk[];
+  readonly positions: Uint32Array;
+}
+
+/**
+ * Groups points by stored chunk, and chunks by task. The event loop is free in between.
+ * @returns The groups, and the positions of points with a negative index.
+ * @throws ZpublishError `invalid-query` if a point is not inside of the array
+ */
+export async function groupPoints(
+  points: ArrayLike<number>,
+  { encoding, stored, chunkBytes }: ReadPlan,
+): Promise<{ readonly groups: PointGroup[]; readonly missing: number[] }> {
+  const { shape } = stored;
+  const { chunkShape, gridShape } = encoding.stored;
+  const strides = itemStrides(encoding.stored);
+  const gridStrides = itemStrides({ chunkShape: gridShape });
+  const chunks = new Map<number, { places: number[]; positions: number[] }>();
+  const missing: number[] = [];
+  const slice = createSlice();
+  for (let at = 0, position = 0; at < points.length; at += shape.length, position++) {
+    let [key, place, isMissing] = [0, 0, false];
+    for (let axis = 0; axis < shape.length; axis++) {
+      const index = points[at + axis]!;
+      if (!(index < shape[axis]! && Number.isSafeInteger(index))) throw notInside(stored, axis, index, index);
+      isMissing ||= index < 0;
+      const chunk = Math.floor(index / chunkShape[axis]!);
+      key += chunk * gridStrides[axis]!;
+      place += (index - chunk * chunkShape[axis]!) * strides[axis]!;
+    }
+    const found = chunks.get(key);
+    if (isMissing) missing.push(position);
+    else if (found === undefined) chunks.set(key, { places: [place], positions: [position] });
+    else {
+      found.places.push(place);
+      found.positions.push(position);
+    }
+    if (position % POINTS_PER_STEP === 0 && slice.isOver()) await slice.next();
+  }
+  const perTask = Math.max(1, Math.min(MAX_TASK_CHUNKS, Math.floor(MAX_TASK_CHUNK_BYTES / chunkBytes)));
+  const groups: PointGroup[] = [];
+  const all = [...chunks];
+  for (let first = 0; first < all.length; first += perTask) {
+    const own = all.slice(first, first + perTask);
+    groups.push({
+      chunks: own.map(([key, { places }]) => ({
+        coords: gridStrides.map((stride, axis) => Math.floor(key / stride) % gridShape[axis]!),
+        places: Uint32Array.from(places),
+      })),
+      positions: Uint32Array.from(own.flatMap(([, { positions }]) => positions)),
+    });
+  }
+  return { groups, missing };
+}
+
+/** Points that are grouped between two looks at the clock. */
+const POINTS_PER_STEP = 1_024;
