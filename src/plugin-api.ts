@@ -12,14 +12,15 @@ export {
 export type { CellBox, NearestCell } from "./cf/cell-search.js";
 export { cfTimeFormatter, cfTimeOf, cfTimeScale, datetimeText } from "./cf/cf-time.js";
 export { type Packing, packingOf } from "./cf/packing.js";
-export type { ChunkService } from "./chunk/chunk-service.js";
+export type { Chunks } from "./chunk/chunk-service.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type {
+  ArrayView,
+  ArrayView as ServedArray,
   DatasetPath,
-  DatasetSnapshot,
   Datasets,
-  OverviewLevels,
-  ServedArray,
+  DatasetView,
+  DatasetView as DatasetSnapshot,
 } from "./dataset/dataset.js";
 export { findGroup } from "./dataset/dataset.js";
 export type { GroupInput, VariableInput } from "./dataset/in-memory-tree.js";

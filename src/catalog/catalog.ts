@@ -15,7 +15,7 @@ import { packageVersion } from "../observe/versions.js";
 import { readCoverage } from "../pages/coverage.js";
 import { type DatasetSummary, summarySteps } from "../pages/dataset-summary.js";
 import type { PreviewService } from "../pages/preview-service.js";
-import type { PluginContext } from "../plugins/plugin.js";
+import type { CoreContext } from "../plugins/plugin.js";
 import { type AlikeFiles, findAlikeFiles } from "./alike.js";
 import { type FileForm, readFileForm } from "./file-form.js";
 
@@ -251,7 +251,7 @@ export function catalogOfOpen({
   datasets,
   previews,
   log,
-}: Pick<PluginContext, "datasets" | "previews" | "log">): Catalog {
+}: Pick<CoreContext, "datasets" | "previews" | "log">): Catalog {
   const none = { isDescribable: () => false, versionOf: async () => undefined, lend: async () => undefined };
   return createCatalog({
     ...{ datasets: { ids: datasets.ids, opened: datasets.opened, ...none }, log },

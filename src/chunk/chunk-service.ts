@@ -1,10 +1,10 @@
-import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import type { ArrayView, DatasetSnapshot, DatasetView, ServedArray } from "../dataset/dataset.js";
 import type { BodyReply } from "../http/reply.js";
 import type { Freshness } from "../stores/object-versions.js";
 import type { ChunkReader } from "../zarr/chunk-reader.js";
 
-/** Turns a variable and a chunk key into a reply. */
-export interface ChunkService {
+/** Chunks as they are served. */
+export interface Chunks<Snapshot extends DatasetView = DatasetView, Served extends ArrayView = ArrayView> {
   /**
    * Returns the reply to a request for one chunk.
    * @param chunkKey Key as the client sent it: only the canonical form names a chunk.
@@ -12,8 +12,8 @@ export interface ChunkService {
    * @throws ZpublishError `not-found` if the key is not canonical or outside the grid, or the chunk is absent.
    */
   serve(
-    snapshot: DatasetSnapshot,
-    array: ServedArray,
+    snapshot: Snapshot,
+    array: Served,
     chunkKey: string,
     contentType?: string,
   ): BodyReply | Promise<BodyReply>;
@@ -26,11 +26,15 @@ export interface ChunkService {
    * answered with; `cancelled`
    */
   read(
-    snapshot: DatasetSnapshot,
-    array: ServedArray,
+    snapshot: Snapshot,
+    array: Served,
     chunkKey: string,
     signal?: AbortSignal,
   ): Promise<Uint8Array<ArrayBuffer> | undefined>;
+}
+
+/** Turns a variable and a chunk key into a reply. */
+export interface ChunkService extends Chunks<DatasetSnapshot, ServedArray> {
   /**
    * Opens a reader of the chunks that are served of an array, to make others of them. It has the cache and concurrent requests in
    * common with `serve`.

@@ -11,16 +11,20 @@ import type { Refusal, StoredJoin } from "../zarr/stored-tree.js";
 import type { ArrayDocument } from "../zarr/v2.js";
 import { type V3Array, writeV3 } from "../zarr/v3/write-v3.js";
 
-/**
- * One variable of one snapshot, with everything that a chunk request needs. Made when the dataset opens. Frozen. If the
- * array does not change, the next snapshot has another object of the same parts.
- */
-export interface ServedArray {
+/** One variable of one snapshot, as plugins see it. Frozen. */
+export interface ArrayView {
   readonly variable: Variable;
   /** The `.zarray` that is served. */
   readonly document: ArrayDocument;
   /** The `.zattrs` that is served: `_ARRAY_DIMENSIONS` included. */
   readonly zattrs: JsonObject;
+}
+
+/**
+ * One variable of one snapshot, with everything that a chunk request needs. Made when the dataset opens. If the array does not change,
+ * the next snapshot has another object of the same parts.
+ */
+export interface ServedArray extends ArrayView {
   readonly plan: EncodingPlan;
   /** Reason why Zarr v3 cannot describe the array; undefined if it can. */
   readonly v3Problem: string | undefined;
@@ -39,35 +43,42 @@ export interface ServedArray {
   readonly isOfOverviews?: true;
 }
 
-/** One state of a dataset. A request uses the one that it began with. Frozen. */
-export interface DatasetSnapshot {
+/** One state of a dataset, as plugins see it. A request uses the one that it began with. Frozen. */
+export interface DatasetView {
   readonly id: string;
   /** Hash of all served metadata, hexadecimal. The same on every instance whose encoders write the same bytes. */
   readonly revision: string;
-  /** Identity of the source's location, for cache keys; see {@link "../zarr/stored-tree.js".StoredTree.identity}. */
-  readonly identity: string;
   /** As in `StoredTree`. */
   readonly format?: string | undefined;
-  /** As in `StoredTree`. */
-  readonly join?: StoredJoin | undefined;
   /** Names of the dimensions that may grow: unlimited ones of a file, and the joined one. */
   readonly unlimited?: readonly string[];
   readonly tree: DataTree;
   /** By variable path: `a/b/t2m`. */
-  readonly arrays: ReadonlyMap<string, ServedArray>;
+  readonly arrays: ReadonlyMap<string, ArrayView>;
+  /** Arrays that cannot be served, and why. */
   readonly refused: readonly Refusal[];
-  /** Paths among `refused` of arrays that were served before: clients may still ask for their chunks. */
-  readonly withdrawn: ReadonlySet<string>;
   readonly warnings: readonly string[];
   /** `Cache-Control` of everything under the dataset. */
   readonly cacheControl: string;
   /** True if chunks are never rewritten in place, so that requests need not check it. */
   readonly immutable: boolean;
-  readonly location: string;
   /**
    * Coarser levels of the dataset, a tree of their own: groups `0` (the dataset itself), `1`, `2`, … below a root without arrays.
    * Level arrays are made when they are first asked for. Undefined if the configuration asks for none.
    */
+  readonly overviews?: DatasetView | undefined;
+}
+
+/** One state of a dataset. */
+export interface DatasetSnapshot extends DatasetView {
+  /** Identity of the source's location, for cache keys; see {@link "../zarr/stored-tree.js".StoredTree.identity}. */
+  readonly identity: string;
+  /** As in `StoredTree`. */
+  readonly join?: StoredJoin | undefined;
+  readonly arrays: ReadonlyMap<string, ServedArray>;
+  /** Paths among `refused` of arrays that were served before: clients may still ask for their chunks. */
+  readonly withdrawn: ReadonlySet<string>;
+  readonly location: string;
   readonly overviews?: DatasetSnapshot | undefined;
   /** Levels of a snapshot that is the `overviews` of a dataset; undefined for datasets. */
   readonly levels?: OverviewLevels | undefined;
@@ -87,7 +98,7 @@ export interface OverviewLevels {
 }
 
 /** The datasets of a server, as plugins see them. Not all need be open: that of a route is when its handler is called (`Route.dataset`). */
-export interface Datasets {
+export interface Datasets<Snapshot extends DatasetView = DatasetSnapshot> {
   /** Ids of all datasets: those configured, in order, then all others, sorted. The same array while nothing has changed; it is not to be changed. */
   ids(): readonly string[];
   /** Number of ids at the beginning of `ids()` that are configured. */
@@ -95,23 +106,23 @@ export interface Datasets {
   /** Errors by id of datasets that could not be opened lately. Their messages may name files: they are for the log. */
   failures(): ReadonlyMap<string, ZpublishError>;
   /** Returns the last snapshot of a dataset if it is open, and does not count as a use of it. Undefined if it is not open. */
-  opened(id: string): DatasetSnapshot | undefined;
+  opened(id: string): Snapshot | undefined;
   /**
    * Returns the current snapshot of an open dataset, such as the one whose route was called.
    * @throws ZpublishError `not-found`: `Dataset 'x' not found`; `internal` if it is not open.
    */
-  get(id: string): DatasetSnapshot;
+  get(id: string): Snapshot;
   /**
    * Returns the current snapshot of any dataset: at once if it is open and fresh, else when it is.
    * @throws ZpublishError `not-found`, or if it cannot be opened.
    */
-  open(id: string): DatasetSnapshot | Promise<DatasetSnapshot>;
+  open(id: string): Snapshot | Promise<Snapshot>;
   /**
    * Refreshes a dataset before a request is answered with 404, and returns its snapshot. Another process or instance may
    * have told the client of newer metadata. Returns the same snapshot if it is `immutable`, or if refreshing is off.
    * @throws ZpublishError `source-unreadable` if the source cannot be read.
    */
-  refreshBeforeNotFound(snapshot: DatasetSnapshot): Promise<DatasetSnapshot>;
+  refreshBeforeNotFound(snapshot: Snapshot): Promise<Snapshot>;
 }
 
 /**
@@ -119,7 +130,7 @@ export interface Datasets {
  * be used verbatim. A path without segments is the root.
  * @throws ZpublishError `not-found`: `Group 'a/b' not found in dataset 'x'`.
  */
-export function findGroup(snapshot: DatasetSnapshot, groupPath: string): Group {
+export function findGroup(snapshot: Pick<DatasetView, "id" | "tree">, groupPath: string): Group {
   const path = normalNodePath(groupPath);
   const group = snapshot.tree.groups.get(`/${path}`);
   if (group === undefined) {

@@ -9,7 +9,7 @@ import type { Route } from "../http/router.js";
 import { packageVersion } from "../observe/versions.js";
 import { renderDocsPage } from "../pages/docs-page.js";
 import { PAGE_SCRIPT } from "../pages/page.js";
-import type { PluginContext } from "../plugins/plugin.js";
+import type { CoreContext } from "../plugins/plugin.js";
 import { homeRoute } from "./home-route.js";
 import { openApiDocument } from "./openapi-document.js";
 
@@ -42,7 +42,7 @@ const CONTENT_TYPES = new Map(
 );
 
 /** Creates the assets of `/docs`; files are read at their first use. */
-function createDocsAssets(createDocument: PluginContext["createDocument"]) {
+function createDocsAssets(createDocument: CoreContext["createDocument"]) {
   const require = createRequire(import.meta.url);
   const packageFile = require.resolve("swagger-ui-dist/package.json");
   const swagger = require(packageFile) as { version: string };
@@ -69,7 +69,7 @@ const HTML_TYPE = "text/html; charset=utf-8";
  * a token; default: they do not.
  */
 export function coreRoutes(
-  context: PluginContext,
+  context: CoreContext,
   own: { readonly catalog?: Catalog; readonly needsToken?: boolean } = {},
 ): Route[] {
   const { title, datasetPath } = context;
@@ -106,7 +106,7 @@ export function coreRoutes(
   ];
 }
 
-function docsRoutes(context: PluginContext): Route[] {
+function docsRoutes(context: CoreContext): Route[] {
   const assets = createDocsAssets(context.createDocument);
   // Made at the first request, when the route table is complete.
   let docs: Document | undefined;
@@ -145,7 +145,7 @@ function docsRoutes(context: PluginContext): Route[] {
 }
 
 /** Creates the route of the file that pages need. */
-function pageAssetRoute(createDocument: PluginContext["createDocument"]): Route {
+function pageAssetRoute(createDocument: CoreContext["createDocument"]): Route {
   const { name, content } = PAGE_SCRIPT;
   const document = createDocument(content, "text/javascript; charset=utf-8");
   return {

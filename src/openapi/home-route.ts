@@ -18,7 +18,7 @@ import { type DatasetList, homePageSteps, type ListedDataset } from "../pages/ho
 import { PAGE_HEADERS } from "../pages/page.js";
 import { placeOf } from "../pages/page-place.js";
 import { PlacedPage } from "../plugins/page-replies.js";
-import type { PluginContext } from "../plugins/plugin.js";
+import type { CoreContext } from "../plugins/plugin.js";
 
 /** Datasets on one page. A folder with no more is shown with all folders in it. */
 const PAGE_DATASETS = 100;
@@ -33,7 +33,7 @@ const MAX_PAGES = 16;
  * Creates the route of the home page.
  * @param catalog Descriptions of datasets that are not open. Default: there are none.
  */
-export function homeRoute(context: PluginContext, catalog: Catalog = catalogOfOpen(context)): Route {
+export function homeRoute(context: CoreContext, catalog: Catalog = catalogOfOpen(context)): Route {
   const pageOf = createHome(context, catalog);
   return {
     path: "/",
@@ -102,7 +102,7 @@ async function findPage(
 }
 
 /** Returns a function that renders the home page, again only if its datasets have changed. */
-function createHome(context: PluginContext, catalog: Catalog): (query: HomeQuery) => Promise<PlacedPage> {
+function createHome(context: CoreContext, catalog: Catalog): (query: HomeQuery) => Promise<PlacedPage> {
   const { datasets } = context;
   const pages = createBoundedMap<KeptPage>({ maxEntries: MAX_PAGES });
 
@@ -161,7 +161,7 @@ function isBelow(ids: ReadonlySet<string>, folder: string): boolean {
  * collections are not opened: every visit would open a hundred files, and close those in use.
  */
 async function listedDatasets(
-  { datasets }: PluginContext,
+  { datasets }: CoreContext,
   catalog: Catalog,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, ListedDataset>> {

@@ -13,7 +13,7 @@ import { packageVersion } from "../observe/versions.js";
 import { listingPieces } from "../pages/home-page.js";
 import { documentReply, jsonReply } from "./documents.js";
 import { createPageReplies, storesOf } from "./page-replies.js";
-import type { Plugin, PluginContext } from "./plugin.js";
+import type { CoreContext, Plugin } from "./plugin.js";
 
 const JSON_TYPE = "application/json";
 const HTML_TYPE = "text/html; charset=utf-8";
@@ -34,7 +34,7 @@ const datasetInfoPlugin = {
 } satisfies Plugin;
 export default datasetInfoPlugin;
 
-function createRoutes(context: PluginContext): readonly Route[] {
+function createRoutes(context: CoreContext): readonly Route[] {
   return [createDatasetList(context), ...pageRoutes(context), ...createJsonRoutes(context)];
 }
 
@@ -42,7 +42,7 @@ type SnapshotHandler = (snapshot: DatasetSnapshot, request: RouteRequest) => Ret
 
 /** Makes a route below a dataset, which is `/datasets/{dataset_id}` and a path. */
 function datasetRoute(
-  { datasets }: PluginContext,
+  { datasets }: CoreContext,
   path: string,
   operation: RouteOperation,
   answer: SnapshotHandler,
@@ -59,7 +59,7 @@ function groupOf(snapshot: DatasetSnapshot, { params }: RouteRequest): Group {
   return findGroup(snapshot, params.group_path as string);
 }
 
-function pageRoutes(context: PluginContext): readonly Route[] {
+function pageRoutes(context: CoreContext): readonly Route[] {
   const pages = createPageReplies(context);
   const page = (path: string, summary: string, answer: SnapshotHandler) =>
     datasetRoute(context, path, { summary, contentType: HTML_TYPE }, answer);
@@ -88,7 +88,7 @@ function pageRoutes(context: PluginContext): readonly Route[] {
   ];
 }
 
-function createJsonRoutes(context: PluginContext): readonly Route[] {
+function createJsonRoutes(context: CoreContext): readonly Route[] {
   const common = { contentType: JSON_TYPE, ranged: true };
   const groups = datasetRoute(
     context,
@@ -208,7 +208,7 @@ const PARAMETERS: Readonly<Record<string, QueryParameter>> = {
 };
 
 /** Creates the route that lists datasets, whole or in pages. */
-function createDatasetList(context: PluginContext): Route {
+function createDatasetList(context: CoreContext): Route {
   const { datasets } = context;
 
   function documentOf(asked: IdSelection, ids: readonly string[]) {

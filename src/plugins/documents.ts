@@ -1,4 +1,4 @@
-import type { DatasetSnapshot } from "../dataset/dataset.js";
+import type { DatasetView } from "../dataset/dataset.js";
 import { type CooperativeTask, startCooperatively } from "../event-loop/cooperative-task.js";
 import { memoPromise } from "../event-loop/joined.js";
 import { type DocumentPieces, documentSteps } from "../http/create-document.js";
@@ -14,7 +14,7 @@ import type { PluginContext } from "./plugin.js";
  */
 export function documentReply(
   context: PluginContext,
-  snapshot: DatasetSnapshot,
+  snapshot: DatasetView,
   name: string,
   path: string,
   contentType: string,
@@ -40,7 +40,7 @@ export function documentReply(
  */
 export function jsonReply(
   context: PluginContext,
-  snapshot: DatasetSnapshot,
+  snapshot: DatasetView,
   name: string,
   path: string,
   content: () => JsonValue | CooperativeTask<JsonValue>,
@@ -51,7 +51,7 @@ export function jsonReply(
 /** Returns the promise of `make()`, made once per snapshot and key. A failure is not kept. */
 export async function keepPromise<T>(
   { memo }: Pick<PluginContext, "memo">,
-  snapshot: DatasetSnapshot,
+  snapshot: DatasetView,
   key: string,
   make: () => Promise<T>,
 ): Promise<T> {

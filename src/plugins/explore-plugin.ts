@@ -14,7 +14,7 @@ import { looksOf } from "../pages/look-links.js";
 import { encodeSegment } from "../pages/page.js";
 import { placeOf } from "../pages/page-place.js";
 import { PlacedPage } from "./page-replies.js";
-import type { Plugin, PluginContext } from "./plugin.js";
+import type { CoreContext, Plugin } from "./plugin.js";
 
 /** The plugin of the explorer: a page that draws maps and plots of a dataset, which the browser reads as a Zarr v2 store. */
 const explorePlugin = {
@@ -50,7 +50,7 @@ const HEADERS: HeaderLines = Object.freeze([
   ["Referrer-Policy", "no-referrer"],
 ] as const);
 
-async function createRoutes(context: PluginContext): Promise<readonly Route[]> {
+async function createRoutes(context: CoreContext): Promise<readonly Route[]> {
   // Without the store there is nothing that the explorer could read.
   if (!context.plugins().some(({ name }) => name === "zarr")) return [];
   const { datasets, createDocument } = context;
@@ -152,7 +152,7 @@ interface ExploreAssets {
  * @throws ZpublishError `internal` if the build has none.
  */
 export async function openExploreAssets(
-  createDocument: PluginContext["createDocument"],
+  createDocument: CoreContext["createDocument"],
   folder: URL = ASSETS,
 ): Promise<ExploreAssets> {
   let names: Readonly<Record<string, string>>;

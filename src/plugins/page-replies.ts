@@ -13,7 +13,7 @@ import { looksOf } from "../pages/look-links.js";
 import { encodeSegment, PAGE_HEADERS } from "../pages/page.js";
 import { type PagePlace, placeOf, placePage, quotesAddress } from "../pages/page-place.js";
 import type { PreviewService, PreviewValues } from "../pages/preview-service.js";
-import type { PluginContext } from "./plugin.js";
+import type { CoreContext } from "./plugin.js";
 
 /** Milliseconds for which a page with first values is cached if chunks may be rewritten in place. */
 const PAGE_FRESH_MS = 3_000;
@@ -38,7 +38,7 @@ interface MadePage {
 }
 
 /** Creates replies with pages for people, each made once and cached while it is fresh. */
-export function createPageReplies(context: PluginContext) {
+export function createPageReplies(context: CoreContext) {
   const collectPreviews = createPreviewCollector(() => context.previews);
   const cached = createBoundedMap<CachedPage>({
     maxBytes: MAX_CACHED_BYTES,
@@ -118,7 +118,7 @@ function* groupsBelow(snapshot: DatasetSnapshot, group: Group): Iterable<Group> 
 }
 
 /** Lists the prefixes of Zarr stores that the server has. */
-export function storesOf(context: PluginContext): readonly StorePrefix[] {
+export function storesOf(context: CoreContext): readonly StorePrefix[] {
   return STORE_PREFIXES.filter((prefix) => context.plugins().some(({ name }) => name === prefix));
 }
 
@@ -131,11 +131,11 @@ export class PlacedPage {
   readonly html: string;
   /** Whether it contains the service's address. */
   readonly quotesAddress: boolean;
-  readonly #createDocument: PluginContext["createDocument"];
+  readonly #createDocument: CoreContext["createDocument"];
   /** By address. Equal content makes equal documents, so dropping one is harmless. */
   readonly #documents = createBoundedMap<Document>({ maxEntries: MAX_PLACES });
 
-  constructor(html: string, createDocument: PluginContext["createDocument"]) {
+  constructor(html: string, createDocument: CoreContext["createDocument"]) {
     this.html = html;
     this.quotesAddress = quotesAddress(html);
     this.#createDocument = createDocument;

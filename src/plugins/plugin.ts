@@ -1,6 +1,6 @@
-import type { ChunkService } from "../chunk/chunk-service.js";
+import type { ChunkService, Chunks } from "../chunk/chunk-service.js";
 import type { EncodingConfig, OverviewsConfig } from "../config/config.js";
-import type { DatasetPath, Datasets } from "../dataset/dataset.js";
+import type { ArrayView, DatasetPath, Datasets, DatasetView } from "../dataset/dataset.js";
 import type { CreateDataTreeOptions, GroupInput, ServableTree } from "../dataset/in-memory-tree.js";
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Document } from "../http/reply.js";
@@ -10,7 +10,7 @@ import type { PreviewService } from "../pages/preview-service.js";
 import type { Values } from "../values/values.js";
 
 /**
- * A named set of routes, of datasets, or of both. Built-in plugins use only what other plugins can use.
+ * A named set of routes, of datasets, or of both.
  */
 export interface Plugin {
   /** Unique in a server: `[a-z][a-z0-9_]*`. */
@@ -37,13 +37,13 @@ export type PluginModule = { readonly default: Plugin | ((options: unknown) => P
 
 /** Dependencies of a plugin. */
 export interface PluginContext {
-  readonly datasets: Datasets;
+  readonly datasets: Datasets<DatasetView>;
   /** Chunks as served. Pool and cache start at first use. */
-  readonly chunks: ChunkService;
+  readonly chunks: Chunks;
   /** Values of any selection, stored or decoded; functions in the pool. */
   readonly values: Values;
   /** The first and last values of variables, decoded for people. */
-  readonly previews: PreviewService;
+  readonly previews: PreviewService<ArrayView>;
   /** Names, versions and origins of all loaded plugins. */
   plugins(): readonly Pick<Plugin, "name" | "version" | "path">[];
   /** Package and system versions, as `/versions` shows them. */
@@ -72,6 +72,16 @@ export interface PluginContext {
   /** Prefix of all paths, empty or `/prefix`; templates do not contain it. */
   readonly rootPath: string;
   readonly log: Log;
+}
+
+/**
+ * Context of built-in plugins that are faces of the core: they see how arrays are stored and planned. `test/architecture.test.ts` names
+ * them; all others have no more than {@link PluginContext}.
+ */
+export interface CoreContext extends PluginContext {
+  readonly datasets: Datasets;
+  readonly chunks: ChunkService;
+  readonly previews: PreviewService;
 }
 
 /**

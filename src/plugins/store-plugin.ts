@@ -24,7 +24,7 @@ import {
 import { packageVersion } from "../observe/versions.js";
 import { listingPieces } from "../pages/home-page.js";
 import { documentReply, jsonReply, keepPromise } from "./documents.js";
-import type { Plugin, PluginContext } from "./plugin.js";
+import type { CoreContext, Plugin } from "./plugin.js";
 
 /**
  * Returns the attributes of a group as a store shows them. The root of overviews has multiscale metadata, which need the values of
@@ -32,7 +32,7 @@ import type { Plugin, PluginContext } from "./plugin.js";
  * @param version Version of the Zarr format.
  */
 function groupAttributes(
-  context: PluginContext,
+  context: CoreContext,
   snapshot: DatasetSnapshot,
   group: Group,
   version: 2 | 3,
@@ -60,7 +60,7 @@ function attributesOfV3(levels: OverviewLevels, grids: readonly Grid[], axes: Re
 }
 
 async function readAxes(
-  context: PluginContext,
+  context: CoreContext,
   { dataset }: OverviewLevels,
   grid: Grid | undefined,
 ): Promise<RegularAxes> {
@@ -131,7 +131,7 @@ export function createStorePlugin(format: StoreFormat) {
     name: format.name,
     version: packageVersion,
     path: `zpublish/plugins/${format.name}`,
-    routes(context: PluginContext): readonly Route[] {
+    routes(context: CoreContext): readonly Route[] {
       const place = (name: string, snapshotOf: StorePlace["snapshotOf"]) =>
         createRoutes(format, context, { name, path: `/datasets/{dataset_id}/${name}`, snapshotOf });
       const ofOverviews = place(`overviews/${format.name}`, overviewsOf);
@@ -170,7 +170,7 @@ const NODE = { ...DATASET, group_path: "Path of a group or variable; empty for t
 const GROUP = { ...DATASET, group_path: "Path of the group; empty for the root" };
 const VARIABLE = { ...DATASET, var: "Path of the variable: `t2m`, `a/b/t2m`" };
 
-function createRoutes(format: StoreFormat, context: PluginContext, place: StorePlace): readonly Route[] {
+function createRoutes(format: StoreFormat, context: CoreContext, place: StorePlace): readonly Route[] {
   const { datasets } = context;
   const store = createStore(format, context, place.name);
   const handler = (answer: StoreAnswer, mayBeNew: MayBeNew) => storeHandler(context, place, answer, mayBeNew);
@@ -257,7 +257,7 @@ type MayBeNew = (snapshot: DatasetSnapshot, params: Params) => boolean;
  * chunk from another instance, and takes a 404 for fill values.
  */
 function storeHandler(
-  { datasets }: PluginContext,
+  { datasets }: CoreContext,
   { snapshotOf }: StorePlace,
   answer: StoreAnswer,
   mayBeNew: MayBeNew,
@@ -279,7 +279,7 @@ function storeHandler(
 }
 
 /** Creates the answers of a store. @param placeName As {@link StorePlace.name}. */
-function createStore(format: StoreFormat, context: PluginContext, placeName: string) {
+function createStore(format: StoreFormat, context: CoreContext, placeName: string) {
   const { name, documents, listChunks } = format;
   /** Names of recent paths, whose parameters the router remembers. */
   const chunkNames = new WeakMap<Params, ChunkName>();

@@ -19,14 +19,14 @@ import {
   readDirection,
 } from "../pages/pictures.js";
 import { keepPromise } from "./documents.js";
-import type { Plugin, PluginContext } from "./plugin.js";
+import type { CoreContext, Plugin } from "./plugin.js";
 
 /** The plugin of small pictures of variables. */
 const thumbnailPlugin = {
   name: "thumbnail",
   version: packageVersion,
   path: "zpublish/plugins/thumbnail",
-  routes: (context) => [
+  routes: (context: CoreContext) => [
     {
       path: "/datasets/{dataset_id}/thumbnail/{var:path}.png",
       priority: "page",
@@ -47,7 +47,7 @@ const thumbnailPlugin = {
 } satisfies Plugin;
 export default thumbnailPlugin;
 
-async function servePicture(context: PluginContext, { params, query }: RouteRequest): Promise<BodyReply> {
+async function servePicture(context: CoreContext, { params, query }: RouteRequest): Promise<BodyReply> {
   const { indices, ...style } = parsePictureQuery(query);
   const snapshot = context.datasets.get(params.dataset_id as string);
   const path = normalNodePath(params.var ?? "");
@@ -101,7 +101,7 @@ const MAX_PLANS = 512;
 
 /** Returns the planned picture of a style: the same object for all its requests, by which chunks are found again. */
 function planOnce(
-  context: PluginContext,
+  context: CoreContext,
   snapshot: DatasetSnapshot,
   { array: { plan }, bands }: PictureChoice,
   style: PictureStyle,

@@ -30,7 +30,7 @@ import { coreRoutes } from "../openapi/core-routes.js";
 import type { PreviewService } from "../pages/preview-service.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/documents.js";
 import { isGivenPlugin, loadPlugins } from "../plugins/load-plugins.js";
-import type { Plugin, PluginContext, PluginDatasets } from "../plugins/plugin.js";
+import type { CoreContext, Plugin, PluginDatasets } from "../plugins/plugin.js";
 import { createGivenProvider, createPluginProvider } from "../plugins/plugin-provider.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { Freshness } from "../stores/object-versions.js";
@@ -393,7 +393,7 @@ async function routesOf(
   },
 ): Promise<readonly Route[]> {
   const routes: Route[] = [];
-  const context: PluginContext = {
+  const context: CoreContext = {
     ...own.memo,
     datasets: own.datasets,
     // All start at first use.

@@ -7,7 +7,6 @@ import {
   type CellSearch,
   cellBox,
   cellSearchSteps,
-  type DegreeBounds,
   type NearestCell,
 } from "../cf/cell-search.js";
 import { cfTimeScale, datetimeScale } from "../cf/cf-time.js";
@@ -86,7 +85,7 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
     };
   }
 
-  const coordinates: CoordinateValues["coordinates"] = async (snapshot, { variable }) =>
+  const coordinates: CoordinateValues["coordinates"] = async (snapshot: DatasetSnapshot, { variable }) =>
     memoOf(snapshot).kept(`array ${variable.path}`, () => describe(snapshot, variable));
 
   async function cellsOf(snapshot: DatasetSnapshot, array: ServedArray) {
@@ -136,10 +135,14 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
 
   return {
     coordinates,
-    async cellBox(snapshot, array, latitudes: DegreeBounds, longitudes: DegreeBounds): Promise<CellBox> {
+    async cellBox(snapshot: DatasetSnapshot, array: ServedArray, latitudes, longitudes): Promise<CellBox> {
       return cellBox((await cellsOf(snapshot, array)).places, latitudes, longitudes);
     },
-    async nearestCells(snapshot, array, places): Promise<readonly NearestCell[]> {
+    async nearestCells(
+      snapshot: DatasetSnapshot,
+      array: ServedArray,
+      places,
+    ): Promise<readonly NearestCell[]> {
       const { search } = await cellsOf(snapshot, array);
       const slice = createSlice();
       const found: NearestCell[] = [];

@@ -2,7 +2,7 @@ import { copyPlaces, itemStrides } from "../codec/copy-strided.js";
 import { swapWords } from "../codec/item-reader.js";
 import { wordSizeOf } from "../codec/items/decode-numbers.js";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
-import type { ServedArray } from "../dataset/dataset.js";
+import type { ArrayView, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { elementCount } from "../model/data-tree.js";
@@ -60,7 +60,8 @@ const AHEAD_BYTES = 16 * 2 ** 20;
 /** Creates what reads values. */
 export function createValues(parts: ValuesParts): Values {
   const { maxChunkBytes } = parts;
-  const planOf = (array: ServedArray) => readPlanOf(array, maxChunkBytes);
+  // What plugins have a view of is such an array.
+  const planOf = (array: ArrayView) => readPlanOf(array as ServedArray, maxChunkBytes);
 
   const values: Omit<Values, keyof CoordinateValues> = {
     dataType: (array, decode) => valueTypeOf(planOf(array), decode, "<"),

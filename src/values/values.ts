@@ -1,7 +1,7 @@
 import type { CoordinateAxis } from "../cf/axis-labels.js";
 import type { CellBox, DegreeBounds, NearestCell } from "../cf/cell-search.js";
 import type { GridReference } from "../cf/grid-mapping.js";
-import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import type { ArrayView, DatasetView } from "../dataset/dataset.js";
 import type { DataType } from "../model/data-type.js";
 
 /** Indexes of one axis that are read: a range whose step may be negative but not 0, or a list in any order, with repetitions. */
@@ -99,15 +99,15 @@ export interface CellGrid {
 /** Reads coordinates, each once for a snapshot. Look-ups of labels are in `cf/axis-labels.ts`. */
 export interface CoordinateValues {
   /** Describes the axes of an array, and how it lies on the Earth. @throws what reading coordinates throws */
-  coordinates(snapshot: DatasetSnapshot, array: ServedArray): Promise<Coordinates>;
+  coordinates(snapshot: DatasetView, array: ArrayView): Promise<Coordinates>;
   /**
    * Returns the smallest box of rows and columns that holds all cells of a region, by their latitudes and longitudes; empty if there are
    * none. Longitudes go eastward from the first bound.
    * @throws ZpublishError `invalid-query` if the array has none, or if they move from one step to the next
    */
   cellBox(
-    snapshot: DatasetSnapshot,
-    array: ServedArray,
+    snapshot: DatasetView,
+    array: ArrayView,
     latitudes: DegreeBounds,
     longitudes: DegreeBounds,
   ): Promise<CellBox>;
@@ -116,8 +116,8 @@ export interface CoordinateValues {
    * @throws ZpublishError `invalid-query`, as `cellBox`, or if a place is none
    */
   nearestCells(
-    snapshot: DatasetSnapshot,
-    array: ServedArray,
+    snapshot: DatasetView,
+    array: ArrayView,
     places: Iterable<readonly [latitude: number, longitude: number]>,
   ): Promise<readonly NearestCell[]>;
 }
@@ -136,17 +136,17 @@ export interface RunModuleOptions {
  */
 export interface Values extends CoordinateValues {
   /** Returns the type of an array's values: as stored, or decoded. */
-  dataType(array: ServedArray, decode: boolean): DataType;
+  dataType(array: ArrayView, decode: boolean): DataType;
   /** Returns the cost of a selection from the plan alone. */
   cost(
-    array: ServedArray,
+    array: ArrayView,
     selection: readonly AxisSelection[],
     options?: Pick<ReadValuesOptions, "decode">,
   ): ReadCost;
   /** Reads a selection. @throws ZpublishError `too-large`, `cancelled`, and what reading chunks throws */
   read(
-    snapshot: DatasetSnapshot | undefined,
-    array: ServedArray,
+    snapshot: DatasetView | undefined,
+    array: ArrayView,
     selection: readonly AxisSelection[],
     options?: ReadValuesOptions,
   ): Promise<ValueBlock>;
@@ -156,8 +156,8 @@ export interface Values extends CoordinateValues {
    * @throws as `read`
    */
   stream(
-    snapshot: DatasetSnapshot | undefined,
-    array: ServedArray,
+    snapshot: DatasetView | undefined,
+    array: ArrayView,
     selection: readonly AxisSelection[],
     options?: StreamValuesOptions,
   ): AsyncIterable<ValueBlock>;
@@ -167,8 +167,8 @@ export interface Values extends CoordinateValues {
    * values are floats, else the fill value.
    */
   readPoints(
-    snapshot: DatasetSnapshot | undefined,
-    array: ServedArray,
+    snapshot: DatasetView | undefined,
+    array: ArrayView,
     points: ArrayLike<number>,
     options?: ReadValuesOptions,
   ): Promise<ValueBlock>;

@@ -5,7 +5,7 @@ import type { Route } from "../../../src/http/router.js";
 import { createLog } from "../../../src/observe/log.js";
 import type { PreviewService } from "../../../src/pages/preview-service.js";
 import { createSnapshotMemo } from "../../../src/plugins/documents.js";
-import type { PluginContext } from "../../../src/plugins/plugin.js";
+import type { CoreContext } from "../../../src/plugins/plugin.js";
 
 export interface FakeParts {
   readonly snapshots?: readonly DatasetSnapshot[];
@@ -17,7 +17,7 @@ export interface FakeParts {
 }
 
 /** Creates the context of a plugin without a server: given datasets and previews, no chunks. */
-export function fakeContext(parts: FakeParts): PluginContext {
+export function fakeContext(parts: FakeParts): CoreContext {
   const {
     snapshots = [],
     previews,
