@@ -330,6 +330,12 @@ export const OPTIONS = {
     "1GiB",
     RESTART,
   ),
+  maxSelection: size(
+    "limits.maxSelectionBytes",
+    "Values of one selection; larger ones get 413 before anything is read",
+    [KIB, 2 ** 50],
+    "1GiB",
+  ),
   drainDelay: seconds(
     "drain.delayMs",
     "Time to answer as before, but not ready, after TERM or INT",
@@ -422,7 +428,7 @@ export const OPTION_GROUPS: Readonly<Record<string, readonly (OptionKey | keyof 
   "Chunks:": ["cache", "processes", "chunkTimeout", "sourceTimeout", "workerMemory", "maxChunkSize"],
   "Limits of requests:": [
     ...(["maxConnections", "maxRequests", "maxPages", "maxResponseBytes", "maxQueuedChunks"] as const),
-    ...(["maxHeaderSize", "maxUrlLength", "requestTimeout", "stallTimeout"] as const),
+    ...(["maxHeaderSize", "maxUrlLength", "maxSelection", "requestTimeout", "stallTimeout"] as const),
   ],
   "Proxies, TLS and the end:": ["trustedProxies", "tlsCert", "tlsKey", "drainDelay", "drainTimeout"],
   "Log, health and metrics:": [

@@ -11,6 +11,7 @@ const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   explore: () => import("./explore-plugin.js"),
   module_version: () => import("./module-version.js"),
   plugin_info: () => import("./plugin-info.js"),
+  select: () => import("./select/select-plugin.js"),
   thumbnail: () => import("./thumbnail-plugin.js"),
   zarr: () => import("./zarr-plugin.js"),
   zarr3: () => import("./zarr3-plugin.js"),

@@ -67,6 +67,8 @@ export interface PluginContext {
   routes(): readonly Route[];
   /** Title of the service, for pages. */
   readonly title: string;
+  /** Greatest number of bytes of values that one answer should be made of; refuse more as `too-large` before anything is read. */
+  readonly maxSelectionBytes: number;
   /** Returns the path of a dataset's endpoints below {@link rootPath}, for links: a server may publish one dataset at its root. */
   readonly datasetPath: DatasetPath;
   /** Prefix of all paths, empty or `/prefix`; templates do not contain it. */

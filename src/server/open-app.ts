@@ -411,6 +411,7 @@ async function routesOf(
     createDocument,
     routes: () => routes,
     datasetPath: datasetPathOf(config),
+    maxSelectionBytes: config.limits.maxSelectionBytes,
     title: config.title,
     rootPath: config.rootPath,
     log,

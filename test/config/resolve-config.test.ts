@@ -7,7 +7,16 @@ import { ZpublishError } from "../../src/errors.js";
 
 type Env = Record<string, string | undefined>;
 
-const BUILT_IN = ["dataset_info", "explore", "module_version", "plugin_info", "thumbnail", "zarr", "zarr3"];
+const BUILT_IN = [
+  "dataset_info",
+  "explore",
+  "module_version",
+  "plugin_info",
+  "select",
+  "thumbnail",
+  "zarr",
+  "zarr3",
+];
 const without = (...names: readonly string[]) => BUILT_IN.filter((name) => !names.includes(name));
 
 function problemsOf(run: () => unknown): string[] {
@@ -54,6 +63,7 @@ t.test("defaults hold where nothing is said", async (t) => {
       workerHeapBytes: 512 * 1024 ** 2,
       maxOpenDatasets: 1_000,
       maxChunkBytes: 2 ** 30,
+      maxSelectionBytes: 2 ** 30,
     },
     drain: { delayMs: 0, timeoutMs: 30_000 },
     access: { trustedProxies: [], tls: null, tokenFile: null },
@@ -119,6 +129,7 @@ t.test("every single-valued option can be said in all three places", async (t) =
     sourceTimeout: 20,
     workerMemory: "64MiB",
     maxChunkSize: "22MiB",
+    maxSelection: "21MiB",
     drainDelay: 23,
     drainTimeout: 0.5,
     trustedProxies: "10.0.0.0/8,::1, loopback",
@@ -185,7 +196,7 @@ t.test("paths are relative to the file that says them, or to the working directo
     config.datasets.map(({ location }) => location),
     [join(cwd, "etc/data/a.zarr"), "/abs/b.zarr", "s3://bucket/c.zarr", join(cwd, "data/d.zarr")],
   );
-  t.match(config.plugins.slice(7), [
+  t.match(config.plugins.slice(8), [
     { name: "mine", module: join(cwd, "etc/mine.js") },
     { name: "theirs", module: "zpublish-theirs" },
   ]);
@@ -309,10 +320,10 @@ t.test("plugins are switched on and off, the last word said counts", async (t) =
       module === undefined ? name : `${name}=${module}`,
     );
   t.strictSame(names(["--no-plugin", "zarr"]), without("zarr"));
-  t.strictSame(names(["--no-plugin", "zarr", "--plugin", "zarr"]).length, 7);
-  t.strictSame(names(["--plugin", "zarr", "--no-plugin", "zarr"]).length, 6);
+  t.strictSame(names(["--no-plugin", "zarr", "--plugin", "zarr"]).length, 8);
+  t.strictSame(names(["--plugin", "zarr", "--no-plugin", "zarr"]).length, 7);
   t.strictSame(names([], { ZPUBLISH_NO_PLUGIN: "zarr,plugin_info" }), without("zarr", "plugin_info"));
-  t.strictSame(names(["--plugin", "zarr"], { ZPUBLISH_NO_PLUGIN: "zarr" }).length, 7, "flag over variable");
+  t.strictSame(names(["--plugin", "zarr"], { ZPUBLISH_NO_PLUGIN: "zarr" }).length, 8, "flag over variable");
   t.strictSame(names(["--plugin", "./mine.js"]).at(-1), `mine=${join(cwd, "mine.js")}`);
   t.strictSame(names(["--plugin", "mine.js"]).at(-1), `mine=${join(cwd, "mine.js")}`, "a file that exists");
   t.strictSame(names(["--plugin", "stats=@org/pkg"]).at(-1), "stats=@org/pkg");
@@ -320,7 +331,7 @@ t.test("plugins are switched on and off, the last word said counts", async (t) =
   t.strictSame(names([], { ZPUBLISH_PLUGIN: "zpublish-x" }).at(-1), "zpublish-x=zpublish-x");
   t.strictSame(names(["--config", "config.json"]), without("module_version"));
   t.strictSame(names(["--config", "config.json", "--plugin", "other"]).at(-1), `other=${join(cwd, "o.js")}`);
-  t.match(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }).plugins[4], {
+  t.match(resolveConfig({ argv: ["--config", "config.json"], env: {}, cwd }).plugins[5], {
     options: { a: 1 },
   });
 });

@@ -65,6 +65,7 @@ export function fakeContext(parts: FakeParts): CoreContext {
     routes: () => routes,
     title,
     datasetPath: severalDatasets,
+    maxSelectionBytes: 2 ** 30,
     rootPath,
     log: createLog("silent"),
   };

@@ -1,0 +1,359 @@
+import { createHash } from "node:crypto";
+import {
+  type AxisSelection,
+  type BodyClient,
+  type Coordinates,
+  chooseMediaType,
+  type DatasetSnapshot,
+  type Plugin,
+  type PluginContext,
+  packageVersion,
+  type QueryParameter,
+  type RouteRequest,
+  type ServedArray,
+  type StreamReply,
+  type Values,
+  type Variable,
+  wrongParameter,
+  ZpublishError,
+} from "../../plugin-api.js";
+import { writeArrowStream } from "./arrow-writer.js";
+import type { FileBody, OutputVariable } from "./file-body.js";
+import { createNetcdf } from "./netcdf-writer.js";
+import { createNpy } from "./npy-writer.js";
+import { type PointTable, parsePoints } from "./parse-points.js";
+import { parseSelection, type SelectionQuery } from "./parse-selection.js";
+import { placePoints, readPointPlan } from "./plan-points.js";
+import {
+  candidateVariables,
+  everyNth,
+  type GridQuestion,
+  gridQuestion,
+  labelledVariables,
+  type PlanContext,
+  planSelection,
+} from "./plan-selection.js";
+import {
+  countOf,
+  type DimSelection,
+  productOf,
+  type SelectedVariable,
+  type SelectionPlan,
+} from "./selection-plan.js";
+import { readStream, tableByteLength, tableColumns, tableRows } from "./table.js";
+import { assertText, csvPieces, jsonPieces } from "./write-text.js";
+
+/** Greatest body of points: some hundred thousand of them. */
+const MAX_BODY_BYTES = 16 * 2 ** 20;
+
+/** A format of answers. */
+interface Format {
+  readonly contentType: string;
+  /** Whether values are decoded unless the query says something else. */
+  readonly isDecoded: boolean;
+  /** Whether a browser shows the answer, rather than keeps it as a file. */
+  readonly isShown?: true;
+  /** Whether values are repeated in each row. */
+  readonly isTable?: true;
+  /** Lays out a body whose length is known, or makes pieces. */
+  readonly write: (plan: SelectionPlan, context: PluginContext, signal: AbortSignal) => Promise<WrittenBody>;
+}
+
+interface WrittenBody {
+  readonly byteLength?: number;
+  readonly pieces: StreamReply["pieces"];
+}
+
+const streamed = (make: (client: BodyClient) => AsyncIterable<Uint8Array>): WrittenBody => ({
+  pieces: (_, client) => make(client),
+});
+const laidOut = ({ byteLength, pieces }: FileBody): WrittenBody => ({
+  byteLength,
+  pieces: (range, { signal }) => pieces(range, signal),
+});
+
+/** By name; the first one is that of clients that ask for none. */
+const FORMATS: Readonly<Record<string, Format>> = {
+  json: {
+    contentType: "application/json",
+    isDecoded: true,
+    isShown: true,
+    write: async (plan, { values }) => {
+      assertText(plan, "json");
+      return streamed(({ signal }) => jsonPieces(plan, values, signal));
+    },
+  },
+  nc: {
+    contentType: "application/x-netcdf",
+    isDecoded: false,
+    write: async (plan, context, signal) => {
+      const variables = await Promise.all(
+        plan.variables.map((each) => outputOf(plan, each, context, signal)),
+      );
+      const unlimited = plan.snapshot.unlimited?.find((dim) => plan.dims.has(dim));
+      return laidOut(createNetcdf(variables, plan.attrs, unlimited));
+    },
+  },
+  csv: {
+    contentType: "text/csv; charset=utf-8",
+    isDecoded: true,
+    isTable: true,
+    write: async (plan, { values }) => {
+      assertText(plan, "csv");
+      return streamed(({ signal }) => csvPieces(plan, values, signal));
+    },
+  },
+  npy: {
+    contentType: "application/x-npy",
+    isDecoded: false,
+    write: async (plan, context, signal) => {
+      const data = plan.variables.filter(({ isCoordinate }) => !isCoordinate);
+      const [variable, ...others] = data.length > 0 ? data : plan.variables;
+      if (variable === undefined || others.length > 0)
+        throw wrongParameter("f", "npy", "one variable (var=) for npy", data.map(({ path }) => path).join());
+      return laidOut(createNpy(await outputOf(plan, variable, context, signal)));
+    },
+  },
+  arrow: {
+    contentType: "application/vnd.apache.arrow.stream",
+    isDecoded: true,
+    isTable: true,
+    write: async (plan, { values }) => {
+      const columns = tableColumns(plan, plan.isDecoded ? "datetime" : "number");
+      // Columns of a type that Arrow does not have are refused before the answer begins.
+      writeArrowStream(columns, (async function* () {})());
+      return streamed(({ signal }) => writeArrowStream(columns, tableRows(plan, columns, values, signal)));
+    },
+  },
+};
+const NAMES = Object.keys(FORMATS);
+
+const QUERY: Readonly<Record<string, QueryParameter>> = {
+  var: {
+    description:
+      "Path of a variable, or of a group for all its data variables; several times for several. Default: all data variables that have a selected dimension",
+    schema: { type: "array", items: { type: "string" }, examples: [["t2m"]] },
+  },
+  "{dim}": {
+    description:
+      "Labels of a dimension: a value, `nearest::8.6`, `ffill::…`, `bfill::…`, or a range `a/b`, both ends included, `a/..`, `../b`; several times for several values. " +
+      "Times are ISO 8601, `2020-01` is the whole month. `lat`, `lon` and `time` are the latitudes, longitudes and times of a dataset whatever their names",
+    schema: { type: "array", items: { type: "string" }, examples: [["2020-01-01/2020-01-31"]] },
+  },
+  "isel.{dim}": {
+    description:
+      "Indexes of a dimension: `begin:end:step` as in Python, or one index, which drops the dimension; several times for several indexes",
+    schema: { type: "array", items: { type: "string" }, examples: [["0:10"]] },
+  },
+  "step.{dim}": {
+    description: "Takes every n-th of a range of labels",
+    schema: { type: "integer", minimum: 1 },
+  },
+  f: {
+    description:
+      "Format. Default: by `Accept`, else `json`. `nc`: NetCDF. `json`: as xarray's `Dataset.to_dict()`. `csv`, `arrow`: the table of `to_dataframe().reset_index()`. `npy`: one variable",
+    schema: { type: "string", enum: NAMES },
+  },
+  decode: {
+    description:
+      "Whether values are unpacked and missing ones NaN (1), or as stored (0). Default: 0 for `nc` and `npy`, else 1",
+    schema: { type: "string", enum: ["0", "1"] },
+  },
+};
+
+const POINT_QUERY: Readonly<Record<string, QueryParameter>> = {
+  method: {
+    description: "How labels of points are found",
+    schema: { type: "string", enum: ["exact", "nearest", "ffill", "bfill"], default: "exact" },
+  },
+  tolerance: {
+    description:
+      "Greatest distance from the label that is found, in units of the coordinate, or a duration such as `PT6H`; values of farther points are missing",
+    schema: { type: "string" },
+  },
+};
+
+/** The plugin of selections: a piece of a dataset by one URL. */
+const selectPlugin = {
+  name: "select",
+  version: packageVersion,
+  path: "zpublish/plugins/select",
+  routes: (context) => [
+    {
+      path: "/datasets/{dataset_id}/select",
+      priority: "page",
+      methods: ["GET", "POST"],
+      maxBodyBytes: MAX_BODY_BYTES,
+      operation: {
+        summary: "A piece of a dataset, as NetCDF, CSV, JSON, npy or Arrow",
+        description:
+          "Values equal those of xarray's `sel` and `isel`. Its size is known before anything is read; larger ones than `--max-selection` are answered 413. " +
+          "`POST` sends points instead, as CSV with columns named after dimensions or coordinates, or as GeoJSON; other columns and properties are carried along.",
+        contentType: "application/json",
+        parameters: { dataset_id: "Id of the dataset" },
+        query: { ...QUERY, ...POINT_QUERY },
+        alternatives: NAMES.slice(1).map((name) => FORMATS[name]!.contentType),
+        requestBody: {
+          description: "Points, with columns or properties named after dimensions or coordinates",
+          content: {
+            "text/csv": { example: "station,time,lat,lon\nA,2020-01-01,50.1,8.6\n" },
+            "application/geo+json": { schema: { type: "object" } },
+          },
+        },
+        ranged: true,
+      },
+      handler: (request) => serveSelection(context, request),
+    },
+  ],
+} satisfies Plugin;
+export default selectPlugin;
+
+async function serveSelection(context: PluginContext, request: RouteRequest): Promise<StreamReply> {
+  const snapshot = context.datasets.get(request.params.dataset_id as string);
+  const body = request.method === "POST" ? await request.body() : undefined;
+  const query = parseSelection(request.query, NAMES, body !== undefined);
+  const name = query.format ?? acceptedFormat(request.header("accept"));
+  const format = FORMATS[name]!;
+  const isDecoded = query.isDecoded ?? format.isDecoded;
+  const axes = [...query.axes].toSorted(([one], [other]) => (one < other ? -1 : 1));
+  const parts = [packageVersion, snapshot.revision, { ...query, axes }, name, isDecoded];
+  const hash = createHash("sha256").update(JSON.stringify(parts));
+  if (body !== undefined) hash.update(body);
+  const etag = `"${hash.digest("base64url").slice(0, 22)}"`;
+  const file = fileName([snapshot.id, ...(query.variables.length < 4 ? query.variables : [])], name);
+  const reply = {
+    kind: "stream",
+    contentType: format.contentType,
+    etag,
+    cacheControl: snapshot.cacheControl,
+    headers: [
+      ["Content-Disposition", `${format.isShown ? "inline" : "attachment"}; filename="${file}"`],
+      ...(query.format === undefined ? [["Vary", "Accept"] as const] : []),
+    ],
+  } as const;
+  // 304, without reading coordinates.
+  if (request.header("if-none-match")?.includes(etag)) return { ...reply, pieces: nothing };
+  const points = body === undefined ? undefined : parsePoints(body, request.header("content-type"));
+  const { plan, columns } = await planRequest(context, snapshot, query, isDecoded, points);
+  const needed = Math.max(plan.byteLength, format.isTable ? tableByteLength(plan) : 0);
+  if (needed > context.maxSelectionBytes)
+    throw new ZpublishError(
+      "too-large",
+      `Expected a selection of at most ${context.maxSelectionBytes} bytes (--max-selection), received one of ${needed} bytes`,
+    );
+  const { signal } = request;
+  const read = { values: context.values, signal };
+  const readable =
+    points === undefined ? plan : await readPointPlan(plan, points, columns, name === "csv", read);
+  return { ...reply, ...(await format.write(readable, context, signal)) };
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+function fileName(parts: readonly string[], ending: string): string {
+  const text = parts
+    .join("_")
+    .replace(/[^A-Za-z0-9.-]+/g, "_")
+    .replace(/^[._]+/, "");
+  return `${text.slice(0, 100) || "selection"}.${ending}`;
+}
+
+/** Returns the format that a client likes best; `json` if it says nothing about any. */
+function acceptedFormat(accept: string | undefined): string {
+  const types = NAMES.map((name) => FORMATS[name]!.contentType.split(";", 1)[0]!);
+  const type = chooseMediaType(accept, types);
+  return NAMES[type === undefined ? 0 : types.indexOf(type)]!;
+}
+
+/** Reads the coordinates that a query needs, and plans it. */
+async function planRequest(
+  { values }: PluginContext,
+  snapshot: DatasetSnapshot,
+  query: SelectionQuery,
+  isDecoded: boolean,
+  points: PointTable | undefined,
+): Promise<{ readonly plan: SelectionPlan; readonly columns: ReadonlySet<string> }> {
+  const candidates = candidateVariables(snapshot, query);
+  const labels = [...query.axes].filter(
+    ([
+      ,
+      {
+        query: { kind },
+      },
+    ]) => kind === "labels" || kind === "range",
+  );
+  const names = [...labels.map(([name]) => name), ...(points?.names ?? [])];
+  const coordinates = new Map<Variable, Coordinates>();
+  const cells = new Map<Variable, readonly [DimSelection, DimSelection]>();
+  if (names.length > 0)
+    for (const variable of labelledVariables(candidates, names)) {
+      const array = snapshot.arrays.get(variable.path)!;
+      const own = await values.coordinates(snapshot, array);
+      coordinates.set(variable, own);
+      const question = gridQuestion(query.axes, variable, own);
+      if (question !== undefined) cells.set(variable, await askGrid(values, snapshot, array, question));
+    }
+  const context: PlanContext = {
+    snapshot,
+    coordinatesOf: (variable) => coordinates.get(variable),
+    cellsOf: (variable) => cells.get(variable),
+    dataTypeOf: (array) => values.dataType(array, isDecoded),
+  };
+  const placed = points && (await placePoints(context, values, query, candidates, points));
+  const plan = planSelection(context, query, candidates, isDecoded, placed?.selections);
+  return { plan, columns: placed?.columns ?? new Set() };
+}
+
+/** Finds the rows and columns of a curvilinear grid. @throws ZpublishError `invalid-query` if there are none */
+async function askGrid(
+  values: Values,
+  snapshot: DatasetSnapshot,
+  array: ServedArray,
+  { lat, lon, latitudes, longitudes }: GridQuestion,
+): Promise<readonly [DimSelection, DimSelection]> {
+  const isBox = lat.query.kind === "range" && lon.query.kind === "range";
+  const [north, north2] = latitudes;
+  const [east, east2] = longitudes;
+  let [y, x]: AxisSelection[] = [];
+  if (isBox) ({ y, x } = await values.cellBox(snapshot, array, [north, north2], [east, east2]));
+  else {
+    const [{ cell } = { cell: -1 }] = await values.nearestCells(snapshot, array, [[north!, east!]]);
+    const width = array.variable.shape[(await values.coordinates(snapshot, array)).grid!.x]!;
+    [y, x] = [Math.floor(cell / width), cell % width].map((begin) => ({
+      begin,
+      count: cell < 0 ? 0 : 1,
+      step: 1,
+    }));
+  }
+  if (y === undefined || x === undefined || countOf(y) === 0 || countOf(x) === 0)
+    throw wrongParameter(
+      lat.parameter,
+      "empty_selection",
+      "a region with cells of the grid",
+      `${north}/${north2 ?? ""}, ${east}/${east2 ?? ""}`,
+    );
+  const stepOf = ({ query }: typeof lat) => (query.kind === "range" ? query.step : 1);
+  return [
+    { parameter: lat.parameter, selection: everyNth(y, stepOf(lat)), isDropped: !isBox },
+    { parameter: lon.parameter, selection: everyNth(x, stepOf(lon)), isDropped: !isBox },
+  ];
+}
+
+/** Adapts a variable for writers of files. Texts without a fixed size are read once for the length of the longest. */
+async function outputOf(
+  plan: SelectionPlan,
+  variable: SelectedVariable,
+  { values }: PluginContext,
+  signal: AbortSignal,
+): Promise<OutputVariable> {
+  const { name, dims, shape, dataType, attrs, fillValue: fill } = variable;
+  const read: OutputVariable["read"] = (firstItem, byteOrder, wanted) =>
+    readStream(plan, variable, values, { firstItem, byteOrder, signal: wanted });
+  const output = { name, dims, shape, dataType, attrs, fill, read };
+  if (dataType.kind !== "O" || productOf(shape) === 0) return output;
+  let textBytes = 0;
+  for await (const { values: texts } of read(0, "little", signal))
+    for (const text of (texts ?? []) as readonly string[])
+      textBytes = Math.max(textBytes, Buffer.byteLength(text));
+  return { ...output, textBytes };
+}

@@ -1,0 +1,298 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { tableFromIPC } from "apache-arrow";
+import t from "tap";
+import { askPython } from "../../support/clients/ask-python.js";
+import { clientMissing } from "../../support/clients/require-client.js";
+import { startServer } from "../../support/servers/start-server.js";
+
+/** Writes the files. */
+const WRITE = `
+import sys
+import numpy as np, xarray as xr
+folder = sys.argv[1]
+rng = np.random.default_rng(1)
+n = dict(time=10, lat=7, lon=12)
+def air(calendar="standard", start="2000-01-01", freq="6H"):
+    time = xr.cftime_range(start, periods=10, freq=freq, calendar=calendar) if calendar != "standard" else np.datetime64("2000-01-01T00:00") + np.arange(10) * np.timedelta64(6, "h")
+    t2m = rng.normal(280, 10, (10, 7, 12))
+    t2m[0, 0, :3] = np.nan
+    return xr.Dataset(
+        {"t2m": (("time", "lat", "lon"), t2m, {"units": "K", "grid_mapping": "crs"}),
+         "sea": (("lat", "lon"), rng.integers(0, 2, (7, 12)).astype("i1")),
+         "mean": (("time",), rng.normal(0, 1, 10).astype("f4")),
+         "turned": (("lon", "time"), rng.normal(0, 1, (12, 10)).astype("f4")),
+         "crs": ((), 7)},
+        coords={"time": time, "lat": ("lat", np.linspace(75, 15, 7).astype("f4"), {"units": "degrees_north"}),
+                "lon": ("lon", np.arange(0, 360, 30.0), {"units": "degrees_east"}),
+                "height": ((), 2.0), "band": ("lat", list("abcdefg"))},
+        attrs={"title": "air", "count": 3})
+packed = {"t2m": {"dtype": "i2", "scale_factor": 0.01, "add_offset": 273.15, "_FillValue": -32767, "zlib": True, "chunksizes": (3, 4, 5)}}
+air().to_netcdf(f"{folder}/packed.nc", encoding=packed, unlimited_dims=["time"])
+air("noleap", "2001-02-25", "D").drop_vars(["band", "turned"]).to_netcdf(f"{folder}/noleap.nc", format="NETCDF3_64BIT", unlimited_dims=["time"])
+air().drop_vars("turned").assign(count=("time", (np.arange(10) + 2**60).astype("i8")), flag=("time", np.arange(10) % 2 == 0), name=("lon", [f"p{i}" * (i % 3) for i in range(12)])) \\
+    .chunk({"time": 4, "lat": 7, "lon": 5}).to_zarr(f"{folder}/store.zarr", consolidated=True)
+root = xr.Dataset({"top": ("lat", np.arange(3.0))}, coords={"lat": [10.0, 20.0, 30.0]})
+root.to_netcdf(f"{folder}/groups.nc")
+for name, length in (("a", 4), ("b", 5)):
+    child = xr.Dataset({"t2m": (("time", "lat"), rng.normal(0, 1, (length, 3)).astype("f4"))},
+        coords={"time": np.datetime64("2000-01-01", "ns") + np.arange(length) * np.timedelta64(1, "D"), "lat": [10.0, 20.0, 30.0]})
+    child.to_netcdf(f"{folder}/groups.nc", group=name, mode="a")
+y, x = np.mgrid[0:8, 0:9]
+ice = xr.Dataset({"ice": (("time", "y", "x"), rng.normal(0, 1, (2, 8, 9)).astype("f4"), {"coordinates": "nav_lat nav_lon"})},
+    coords={"nav_lat": (("y", "x"), 60 + y + 0.1 * x, {"units": "degrees_north"}), "nav_lon": (("y", "x"), (350 + 2 * x + 0.2 * y) % 360, {"units": "degrees_east"})})
+ice.to_netcdf(f"{folder}/curved.nc")
+`;
+
+/** Compares answers with xarray's selection from the same file. Prints what differs. */
+const COMPARE = `
+import json, sys
+import numpy as np, pandas as pd, xarray as xr
+wrong = []
+def same(a, b):
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind in "OUS" or b.dtype.kind in "OUS":
+        return a.shape == b.shape and list(map(str, a.ravel())) == list(map(str, b.ravel()))
+    return a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == "f" and b.dtype.kind == "f")
+def texts(values):
+    return np.array([v.isoformat() if hasattr(v, "isoformat") else str(v) for v in np.ravel(values)]).reshape(np.shape(values))
+def plain(values):
+    if values.dtype.kind == "M": return np.datetime_as_string(values, "s")
+    if values.dtype.kind == "O" and values.size and hasattr(values.ravel()[0], "calendar"): return texts(values)
+    return values
+for case in json.load(sys.stdin):
+    opened = dict(filename_or_obj=case["file"], engine=case["engine"], group=case["group"])
+    if case["engine"] == "zarr": opened = dict(filename_or_obj=case["file"], engine="zarr", chunks={})
+    ds = xr.open_dataset(**opened).load()
+    raw = xr.open_dataset(**opened, decode_cf=False).load()
+    def fail(*what): wrong.append([case["query"], case["form"], *[" ".join(str(w).split())[-700:] for w in what]])
+    try:
+        placed = eval(case["code"], {"ds": ds.assign_coords({f"i_{d}": (d, np.arange(n)) for d, n in ds.sizes.items()}), "np": np, "xr": xr})
+        indexes = {d: placed[f"i_{d}"] for d in ds.sizes if f"i_{d}" in placed}
+        expected = placed.drop_vars([f"i_{d}" for d in ds.sizes if f"i_{d}" in placed])
+        stored = raw.isel({d: i.drop_vars(list(i.coords)) for d, i in indexes.items()})
+        prefix = case["prefix"]
+        form = case["form"]
+        if form == "nc":
+            got = xr.open_dataset(case["answer"], decode_cf=False)
+            for name in expected.variables:
+                want = stored[name]
+                if want.dtype.kind not in "OUSb":
+                    have = got[prefix + name]
+                    if have.dtype.newbyteorder("=") != want.dtype.newbyteorder("="): fail(name, "type", have.dtype, want.dtype)
+                    if not same(have, want): fail(name, "stored values", have.values, want.values)
+            got = xr.open_dataset(case["answer"])
+            if set(got.data_vars) != {prefix + n for n in expected.data_vars}: fail("variables", list(got.data_vars), list(expected.data_vars))
+            for name in expected.variables:
+                have = got[prefix + name]
+                if not same(plain(have.values), plain(expected[name].values)): fail(name, "values", have.values, expected[name].values)
+                if [d[len(prefix):] if d.startswith(prefix) else d for d in have.dims] != list(expected[name].dims): fail(name, "dims", have.dims)
+        elif form == "json":
+            content = json.load(open(case["answer"]))
+            got = xr.Dataset.from_dict(content)
+            if list(content) != ["coords", "attrs", "dims", "data_vars"]: fail("keys", list(content))
+            if set(got.data_vars) != {prefix + n for n in expected.data_vars}: fail("variables", list(got.data_vars), list(expected.data_vars))
+            for name in expected.variables:
+                have, want = got[prefix + name].values, plain(expected[name].values)
+                if want.dtype.kind == "f": have = have.astype("f8")
+                if want.dtype.kind == "i" and want.dtype.itemsize == 8: have = have.astype("i8")
+                if not same(have, want): fail(name, "values", have, want)
+                wanted_attrs = expected[name].attrs
+                if set(got[prefix + name].attrs) != set(wanted_attrs): fail(name, "attrs", got[prefix + name].attrs, wanted_attrs)
+        elif form == "csv":
+            got = pd.read_csv(case["answer"], float_precision="round_trip", keep_default_na=False, na_values=[""])
+            want = expected.to_dataframe().reset_index() if expected.sizes else pd.DataFrame({n: [expected[n].values[()]] for n in expected.variables})
+            if set(got.columns) != {prefix + n if n in expected.variables else n for n in want.columns}: fail("columns", list(got.columns), list(want.columns))
+            order = [c[len(prefix):] for c in got.columns if c[len(prefix):] in expected.sizes]
+            if order != list(expected.sizes): want = expected.to_dataframe(dim_order=order).reset_index()
+            for name in want.columns:
+                have = got[prefix + name].values
+                target = plain(want[name].values)
+                if target.dtype.kind == "f": have = have.astype(target.dtype)
+                if target.dtype.kind in "OU":
+                    have = np.array(["" if isinstance(v, float) else str(v) for v in have])
+                if not same(have, target): fail(name, "values", have, target)
+        elif form == "npy":
+            name = case["variable"]
+            got = np.load(case["answer"])
+            if not same(got, stored[name]) or got.dtype.newbyteorder("=") != stored[name].dtype.newbyteorder("="): fail("values", got, stored[name].values)
+    except Exception as error:
+        import traceback
+        fail("failed", traceback.format_exc()[-600:])
+json.dump(wrong, sys.stdout)
+`;
+
+interface Case {
+  readonly dataset: string;
+  readonly query: string;
+  /** Python. */
+  readonly code: string;
+  readonly forms?: readonly string[];
+  readonly group?: string;
+  readonly variable?: string;
+}
+
+const CASES: readonly Case[] = ["packed", "noleap", "store"].flatMap((dataset): Case[] => {
+  const times =
+    dataset === "noleap" ? ["2001-02-26", "2001-03-01"] : ["2000-01-01T06:00", "2000-01-02T12:00"];
+  const label = (time: string | undefined) =>
+    dataset === "noleap" ? `"${time}"` : `np.datetime64("${time}")`;
+  const [from, to] = times;
+  return [
+    { dataset, query: "var=t2m", code: 'ds[["t2m"]]' },
+    {
+      dataset,
+      query: "var=t2m&var=sea&var=mean&isel.lat=1:3&isel.lon=::5",
+      code: 'ds[["t2m", "sea", "mean"]].isel(lat=slice(1, 3), lon=slice(None, None, 5))',
+    },
+    { dataset, query: "var=t2m&lat=45", code: 'ds[["t2m"]].sel(lat=45)' },
+    {
+      dataset,
+      query: "var=t2m&lat=nearest::41&lon=nearest::8.6",
+      code: 'ds[["t2m"]].sel(lat=41, lon=8.6, method="nearest")',
+    },
+    { dataset, query: "var=t2m&lat=60/40", code: 'ds[["t2m"]].sel(lat=slice(60, 40))' },
+    { dataset, query: "var=t2m&lon=-45/45", code: 'ds[["t2m"]].isel(lon=[11, 0, 1])' },
+    { dataset, query: "var=t2m&lon=-30", code: 'ds[["t2m"]].sel(lon=330)' },
+    { dataset, query: `var=t2m&time=${from}/${to}`, code: `ds[["t2m"]].sel(time=slice("${from}", "${to}"))` },
+    {
+      dataset,
+      query: `var=t2m&time=${from}/..&step.time=3`,
+      code: `ds[["t2m"]].sel(time=slice("${from}", None)).isel(time=slice(None, None, 3))`,
+    },
+    {
+      dataset,
+      query: `var=mean&time=${to}&time=${from}`,
+      code: `ds[["mean"]].isel(time=[${dataset === "noleap" ? "4, 1" : "6, 1"}])`,
+    },
+    {
+      dataset,
+      query: "var=t2m&isel.time=-1&isel.lat=::-2&isel.lon=3&isel.lon=0",
+      code: 'ds[["t2m"]].isel(time=-1, lat=slice(None, None, -2), lon=[3, 0])',
+    },
+    {
+      dataset,
+      query: `time=${from}`,
+      code: `ds.drop_vars(["sea", "crs", "name"], errors="ignore").sel(time=${label(from)})${dataset === "noleap" ? ".squeeze()" : ""}`,
+      forms: ["nc", "json"],
+    },
+  ];
+});
+
+const MORE: readonly Case[] = [
+  {
+    dataset: "packed",
+    query: "var=t2m&var=turned&isel.time=2:5",
+    code: 'ds[["t2m", "turned"]].isel(time=slice(2, 5))',
+  },
+  { dataset: "packed", query: "var=mean&time=2000-01-02", code: 'ds[["mean"]].sel(time="2000-01-02")' },
+  {
+    dataset: "packed",
+    query: "var=t2m&isel.lat=0&isel.lon=0&isel.time=0",
+    code: 'ds[["t2m"]].isel(lat=0, lon=0, time=0)',
+  },
+  {
+    dataset: "store",
+    query: "var=count&var=flag&isel.time=1:4",
+    code: 'ds[["count", "flag"]].isel(time=slice(1, 4))',
+  },
+  {
+    dataset: "store",
+    query: "var=name&lon=../90",
+    code: 'ds[["name"]].sel(lon=slice(None, 90))',
+    forms: ["json", "csv", "nc"],
+  },
+  {
+    dataset: "groups",
+    query: "var=a/t2m&isel.time=1:3&lat=20",
+    code: 'ds[["t2m"]].isel(time=slice(1, 3)).sel(lat=20)',
+    group: "a",
+    forms: ["json", "csv", "nc"],
+  },
+  {
+    dataset: "groups",
+    query: "var=b&isel.lat=0:2",
+    code: 'ds[["t2m"]].isel(lat=slice(0, 2))',
+    group: "b",
+    forms: ["nc", "json"],
+  },
+  {
+    dataset: "curved",
+    query: "var=ice&lat=62/64.5&lon=-4/1",
+    code: 'ds[["ice"]].isel(y=slice(*BOX[0]), x=slice(*BOX[1]))',
+  },
+  {
+    dataset: "curved",
+    query: "var=ice&nav_lat=nearest::63.2&nav_lon=nearest::-1.1",
+    code: 'ds[["ice"]].isel(y=CELL[0], x=CELL[1])',
+  },
+].map((each) => ({
+  ...each,
+  code: each.code
+    .replaceAll(
+      "BOX",
+      "(lambda m: [(np.where(m.any(1))[0][0], np.where(m.any(1))[0][-1] + 1), (np.where(m.any(0))[0][0], np.where(m.any(0))[0][-1] + 1)])((lambda la, lo: (la >= 62) & (la <= 64.5) & (lo >= -4) & (lo <= 1))(ds.nav_lat.values, (ds.nav_lon.values + 180) % 360 - 180))",
+    )
+    .replaceAll(
+      "CELL",
+      "(lambda d: np.unravel_index(d.argmin(), d.shape))((ds.nav_lat.values - 63.2) ** 2 + (((ds.nav_lon.values + 180) % 360 - 180 + 1.1) * np.cos(np.radians(63.2))) ** 2)",
+    ),
+}));
+
+const FILES: Readonly<Record<string, string>> = {
+  packed: "packed.nc",
+  noleap: "noleap.nc",
+  store: "store.zarr",
+  groups: "groups.nc",
+  curved: "curved.nc",
+};
+
+t.test(
+  "answers are what xarray selects from the same file",
+  { skip: clientMissing("xarray", "netcdf4") },
+  async (t) => {
+    const folder = t.testdir();
+    askPython(WRITE, null, [folder]);
+    const datasets = Object.entries(FILES).map(([id, name]) => ({
+      ...{ id, location: join(folder, name), immutable: false, encoding: {}, variables: {} },
+    }));
+    const { url } = await startServer(t, { datasets });
+    const asked: object[] = [];
+    for (const [
+      index,
+      { dataset, query, code, forms = ["nc", "json", "csv", "npy"], group, variable = "t2m" },
+    ] of [...CASES, ...MORE].entries()) {
+      for (const form of forms) {
+        if (form === "npy" && query.split("var=").length !== 2) continue;
+        const response = await fetch(`${url}/datasets/${dataset}/select?${query}&f=${form}`);
+        const bytes = Buffer.from(await response.arrayBuffer());
+        t.equal(
+          response.status,
+          200,
+          `${dataset} ${query} ${form} ${response.status === 200 ? "" : bytes.toString()}`,
+        );
+        const answer = join(folder, `${index}.${form}`);
+        await writeFile(answer, bytes);
+        const file = join(folder, FILES[dataset]!);
+        const name = /var=([^&/]*\/)?([^&]*)/.exec(query)?.[2] ?? variable;
+        const engine = dataset === "store" ? "zarr" : dataset === "noleap" ? "scipy" : "netcdf4";
+        asked.push({
+          query: `${dataset}?${query}`,
+          code,
+          form,
+          answer,
+          file,
+          engine,
+          group: group ?? null,
+          prefix: group === undefined ? "" : `${group}_`,
+          variable: name,
+        });
+      }
+    }
+    t.strictSame(JSON.parse(askPython(COMPARE, asked)), []);
+    const arrow = await fetch(`${url}/datasets/packed/select?var=t2m&isel.time=0:2&f=arrow`);
+    const table = tableFromIPC(await arrow.arrayBuffer());
+    t.equal(table.numRows, 2 * 7 * 12);
+    t.same(table.schema.fields.map(({ name }) => name).slice(0, 4), ["time", "lat", "lon", "t2m"]);
+  },
+);
