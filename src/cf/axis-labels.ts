@@ -1,8 +1,9 @@
 import { ZpublishError } from "../errors.js";
-import { NOT_A_TIME, readHalf, writeHalf } from "../model/fill-value.js";
+import { NOT_A_TIME } from "../model/fill-value.js";
 import { continuedLongitudes, orderOf, type RegularAxis } from "./axis-order.js";
 import type { AxisRole } from "./axis-roles.js";
 import { type CfTimeScale, cfTimeOf, cfTimeScale, isoText, timePeriod } from "./cf-time.js";
+import { roundFloat } from "./packing.js";
 
 /** One axis of an array, as coordinates describe it. Plain data. */
 export interface CoordinateAxis {
@@ -252,7 +253,9 @@ function findLongitude(labels: Labels, wanted: number, method: LabelMethod): Fou
 /** Compares longitudes a whole number of turns apart. Turns are added to the smaller one, which loses no digits. */
 function isSameLongitude({ axis }: Labels, one: number, other: number): boolean {
   const turns = Math.round((other - one) / TURN) * TURN;
-  return rounded(axis, one + turns) === other || rounded(axis, other - turns) === one;
+  return (
+    roundFloat(one + turns, axis.floatBytes) === other || roundFloat(other - turns, axis.floatBytes) === one
+  );
 }
 
 function endsOf({ placeOf, axis }: Labels): readonly [least: number, greatest: number] {
@@ -334,16 +337,7 @@ function placeOfLabel({ axis, time }: Labels, label: string | number, isRounded:
   if (isLongitude && Math.abs(number) > MAX_LONGITUDE)
     throw refusal(axis, `a longitude from -${MAX_LONGITUDE} to ${MAX_LONGITUDE}`, label);
   if (values instanceof BigInt64Array && /^\s*[+-]?\d+\s*$/.test(String(label))) return BigInt(label);
-  return isRounded ? rounded(axis, number) : number;
-}
-
-const half = new DataView(new ArrayBuffer(2));
-
-/** Rounds a number to the type of the coordinate. */
-function rounded({ floatBytes }: CoordinateAxis, value: number): number {
-  if (floatBytes !== 2) return floatBytes === 4 ? Math.fround(value) : value;
-  writeHalf(half, value, true);
-  return readHalf(half, true);
+  return isRounded ? roundFloat(number, axis.floatBytes) : number;
 }
 
 function checkOrder({ axis, order, repeated }: Labels, label: string | number, isExact: boolean): void {

@@ -1,4 +1,6 @@
 import { isJsonArray, type JsonObject, type JsonValue, toNumbers } from "../json/json-value.js";
+import type { DataType } from "../model/data-type.js";
+import { readHalf, writeHalf } from "../model/fill-value.js";
 
 /** How stored numbers become values (CF sections 2.5.1 and 8.1). Plain data. */
 export interface Packing {
@@ -30,6 +32,42 @@ export function packingOf(attrs: JsonObject, fillValue: JsonValue | undefined = 
     offset: toNumbers(attrs.add_offset)[0] ?? 0,
     isUnsigned: unsigned === undefined ? undefined : unsigned === "true",
   };
+}
+
+/**
+ * Returns a packing with its stored numbers as items of a type have them, so that equal texts are equal numbers: 1e20 is another number in
+ * 32 bits, and the fill value of unsigned integers in a signed type is negative.
+ * @param type Type of the items that are compared: after `_Unsigned`.
+ */
+export function roundedPacking(
+  packing: Packing,
+  { kind, itemSize }: Pick<DataType, "kind" | "itemSize">,
+): Packing {
+  const span = 2 ** (8 * itemSize);
+  const least = kind === "u" ? 0 : -span / 2;
+  const round = (value: number): number => {
+    if (kind === "f") return roundFloat(value, itemSize);
+    if (packing.isUnsigned === undefined || !(value >= -span / 2 && value < span)) return value;
+    return value < least ? value + span : value >= least + span ? value - span : value;
+  };
+  const { missing, validMin, validMax } = packing;
+  return { ...packing, missing: missing.map(round), validMin: round(validMin), validMax: round(validMax) };
+}
+
+const half = new DataView(new ArrayBuffer(2));
+
+/** Rounds a number to a float of so many bytes. */
+export function roundFloat(value: number, itemSize: number | undefined): number {
+  if (itemSize !== 2) return itemSize === 4 ? Math.fround(value) : value;
+  writeHalf(half, value, true);
+  return readHalf(half, true);
+}
+
+/** Returns the value of a stored number; NaN if it is missing. */
+export function unpacked(stored: number, { missing, validMin, validMax, scale, offset }: Packing): number {
+  for (let index = 0; index < missing.length; index++) if (missing[index] === stored) return Number.NaN;
+  // The comparison is false for NaN.
+  return stored >= validMin && stored <= validMax ? stored * scale + offset : Number.NaN;
 }
 
 /** Whether some values of a variable are flags (CF section 3.5), which are never averaged. */

@@ -1,7 +1,7 @@
-import type { Packing } from "../cf/packing.js";
+import { type Packing, roundedPacking, unpacked } from "../cf/packing.js";
 import { ZpublishError } from "../errors.js";
 import type { DataType } from "../model/data-type.js";
-import { halfNumbers, readHalf, readLongDouble, writeHalf } from "../model/fill-value.js";
+import { halfNumbers, readLongDouble, writeHalf } from "../model/fill-value.js";
 import type { NumericType } from "../zarr/plan/codec-rules.js";
 import {
   HIGH_WORD,
@@ -48,7 +48,7 @@ export function isNumeric({ kind, itemSize }: DataType): boolean {
 /** Opens items for reading. @throws ZpublishError `codec-failed` if they are no numbers */
 export function openRows(bytes: Uint8Array, dataType: DataType, packing: Packing): RowReader {
   const type = numericTypeOf(dataType, packing);
-  const marks = [...new Set(packing.missing.map(toItems(dataType, packing)))];
+  const marks = [...new Set(ownPacking(dataType, packing).missing)];
   const native = nativeBytes(bytes, type);
   const readRow =
     dataType.kind === "f" && dataType.itemSize === 2
@@ -124,26 +124,14 @@ function numericTypeOf(dataType: DataType, { isUnsigned }: Packing): NumericType
   };
 }
 
-/**
- * Returns a function from a number of an attribute to one as items have it, so that equal texts are equal numbers: rounded to their type,
- * and of their signedness if `_Unsigned` says that it is the other one.
- */
-function toItems({ kind, itemSize }: DataType, { isUnsigned }: Packing): (value: number) => number {
-  if (kind === "f" && itemSize === 4) return Math.fround;
-  if (kind === "f" && itemSize === 2) {
-    const half = new DataView(new ArrayBuffer(2));
-    return (value) => {
-      writeHalf(half, value, false);
-      return readHalf(half, false);
-    };
-  }
-  if (isUnsigned === undefined || (kind !== "i" && kind !== "u")) return (value) => value;
-  const span = 2 ** (8 * itemSize);
-  const least = isUnsigned ? 0 : -span / 2;
-  return (value) => {
-    if (value < -span / 2 || value >= span) return value;
-    return value < least ? value + span : value >= least + span ? value - span : value;
-  };
+/** Returns the packing with its numbers as items have them. */
+function ownPacking({ kind, itemSize }: DataType, packing: Packing): Packing {
+  const { isUnsigned } = packing;
+  const isInteger = kind === "i" || kind === "u";
+  return roundedPacking(packing, {
+    kind: isInteger && isUnsigned !== undefined ? (isUnsigned ? "u" : "i") : kind,
+    itemSize,
+  });
 }
 
 /** Reads the items at `begin + places[i]` as values: unpacked, NaN if they are missing. */
@@ -196,18 +184,11 @@ function openItems(
 
 /** Creates a function from a stored number to the value that it means. */
 function createUnpacker(type: DataType, packing: Packing): (stored: number) => number {
-  const { scale, offset } = packing;
-  const asItem = toItems(type, packing);
-  const [low, high] = [asItem(packing.validMin), asItem(packing.validMax)];
-  // NaN is missing anyway, and equals nothing.
-  const [first = Number.NaN, ...others] = packing.missing.map(asItem).filter((each) => !Number.isNaN(each));
-  const isEverything = low === Number.NEGATIVE_INFINITY && high === Number.POSITIVE_INFINITY;
-  if (isEverything && Number.isNaN(first) && scale === 1 && offset === 0) return (stored) => stored;
-  return (stored) => {
-    if (!(stored >= low && stored <= high) || stored === first) return Number.NaN;
-    for (let i = 0; i < others.length; i++) if (stored === others[i]) return Number.NaN;
-    return stored * scale + offset;
-  };
+  const own = ownPacking(type, packing);
+  const { missing, validMin, validMax, scale, offset } = own;
+  const isEverything = validMin === Number.NEGATIVE_INFINITY && validMax === Number.POSITIVE_INFINITY;
+  if (isEverything && missing.length === 0 && scale === 1 && offset === 0) return (stored) => stored;
+  return (stored) => unpacked(stored, own);
 }
 
 type ReadRow = RowReader["read"];

@@ -1,11 +1,11 @@
 import { cfTimeFormatter, datetimeText } from "../cf/cf-time.js";
+import { unpacked } from "../cf/packing.js";
 import { toNumbers } from "../json/json-value.js";
 import { shortestFloat } from "../json/stringify-json.js";
 import type { DataType } from "../model/data-type.js";
 import { NOT_A_TIME } from "../model/fill-value.js";
 import type { VariableDescription } from "./protocol.js";
 import type { ChunkValues } from "./worker/array-reader.js";
-import { unpacked } from "./worker/picture/byte-scale.js";
 
 /** What is shown of a missing value. */
 export const MISSING_TEXT = "missing";

@@ -1,6 +1,6 @@
 import * as zarr from "zarrita";
 import { missingMarkOf } from "../../cf/image-data.js";
-import { type Packing, packingOf } from "../../cf/packing.js";
+import { packingOf, roundedPacking } from "../../cf/packing.js";
 import { messageOf } from "../../errors.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../json/json-value.js";
 import { parseJson } from "../../json/parse-json.js";
@@ -178,26 +178,6 @@ function unsignedType(dataType: DataType, isUnsigned: boolean | undefined): Data
   return parseDataType(`${byteOrder}${isUnsigned ? "u" : "i"}${itemSize}`);
 }
 
-/**
- * Returns the packing with its stored numbers as the type has them: 1e20 is another number in 32 bits, and the fill value of unsigned
- * integers in a signed type is negative. A missing number that the type does not have is left out.
- */
-function roundToType(packing: Packing, { kind, itemSize }: DataType): Packing {
-  const round = (value: number): number => {
-    if (kind === "f" && itemSize === 4) return Math.fround(value);
-    if (packing.isUnsigned === undefined || !Number.isInteger(value)) return value;
-    const turn = 2 ** (8 * itemSize);
-    if (kind === "u" && value < 0) return value + turn;
-    return kind === "i" && value >= turn / 2 ? value - turn : value;
-  };
-  return {
-    ...packing,
-    missing: packing.missing.map(round),
-    validMin: round(packing.validMin),
-    validMax: round(packing.validMax),
-  };
-}
-
 /** What the metadata say of an array as it is. */
 type StoredTraits = "path" | "name" | "dims" | "shape" | "chunkShape" | "dataType" | "attrs" | "packing";
 
@@ -249,7 +229,7 @@ function storedArray(path: string, document: JsonObject, allAttrs: JsonObject): 
     const dataType = parseDataType(zarray.dtype as JsonValue);
     const packing = packingOf(attrs, missingMarkOf({ dataType, attrs }, zarray.fill_value));
     const read = unsignedType(dataType, packing.isUnsigned);
-    const rounded = roundToType(packing, read);
+    const rounded = roundedPacking(packing, read);
     const readable = readableDocument(zarray, { ...common, dataType: read, packing: rounded });
     return { ...common, dataType, packing: rounded, readable };
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Packing } from "../../cf/packing.js";
+import { type Packing, unpacked } from "../../cf/packing.js";
 import { chooseRange } from "../../colour/value-range.js";
 import { elementCount } from "../../model/data-tree.js";
 import {
@@ -12,7 +12,6 @@ import {
 import { costOf, MAX_UNASKED_CHUNK_BYTES, type Resolution, resolutionsOf } from "./array-reader.js";
 import { PRIORITY } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
-import { unpacked } from "./picture/byte-scale.js";
 import { planFrame } from "./picture/show-picture.js";
 import { type AxisReader, indicesOf, offsetAt } from "./read-axis.js";
 

@@ -1,5 +1,5 @@
 import { cfTimeFormatter, datetimeText } from "../../cf/cf-time.js";
-import { type Packing, packingOf } from "../../cf/packing.js";
+import { type Packing, packingOf, unpacked } from "../../cf/packing.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type Axis, cellAxis, createAxis } from "../axis.js";
 import {
@@ -19,7 +19,6 @@ import { valueText } from "../value-text.js";
 import { finestOf, MAX_WHOLE_VALUES } from "./array-reader.js";
 import { PRIORITY, ReadFailure } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
-import { unpacked } from "./picture/byte-scale.js";
 import { near, nearestPlace, polygonsOfGrid } from "./picture/cells-on-map.js";
 import {
   type CellsOnMap,

@@ -1,3 +1,4 @@
+import { unpacked } from "../../cf/packing.js";
 import { centreOf, indexAt } from "../axis.js";
 import {
   isOnGrid,
@@ -12,7 +13,6 @@ import { costOf, finestOf } from "./array-reader.js";
 import { PRIORITY, ReadFailure } from "./chunk-queue.js";
 import { ChunkReading } from "./chunk-reading.js";
 import type { DatasetSession } from "./dataset-session.js";
-import { unpacked } from "./picture/byte-scale.js";
 import { nameOfCell } from "./picture/read-listed-cells.js";
 import type { AxisReader, FoundCell } from "./read-axis.js";
 

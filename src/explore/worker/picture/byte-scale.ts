@@ -1,4 +1,4 @@
-import type { Packing } from "../../../cf/packing.js";
+import { type Packing, unpacked } from "../../../cf/packing.js";
 import { ABOVE, BELOW, FIRST, LAST, MISSING, type ShownRange } from "../../protocol.js";
 import type { Numbers } from "../array-reader.js";
 
@@ -91,11 +91,4 @@ export class ByteScale {
 export function missingTest({ missing, validMin, validMax }: Packing): MissingTest {
   const [first = Number.NaN, second = Number.NaN] = missing;
   return { first, second, least: validMin, greatest: validMax, isWhole: missing.length <= 2 };
-}
-
-/** Returns the value of a stored number; NaN if it is missing. */
-export function unpacked(stored: number, { missing, validMin, validMax, scale, offset }: Packing): number {
-  for (let index = 0; index < missing.length; index++) if (missing[index] === stored) return Number.NaN;
-  // The comparison is false for NaN.
-  return stored >= validMin && stored <= validMax ? stored * scale + offset : Number.NaN;
 }

@@ -1,7 +1,8 @@
+import { unpacked } from "../../../cf/packing.js";
 import { type Axis, centreOf, indexAt } from "../../axis.js";
 import { ABOVE, BELOW, FIRST, MISSING } from "../../protocol.js";
 import type { Numbers } from "../array-reader.js";
-import { type ByteScale, missingTest, SLACK, STEPS, unpacked } from "./byte-scale.js";
+import { type ByteScale, missingTest, SLACK, STEPS } from "./byte-scale.js";
 
 /** Loops over the pixels of one row, which take most of the time of a picture: they call nothing, and read each field once. */
 
