@@ -1,11 +1,11 @@
 import { type CfTimeScale, cfTimeOf, isSameCalendar } from "../cf/cf-time.js";
 import { convertPiece } from "../codec/convert-items.js";
-import { isNumeric, openRows } from "../codec/item-rows.js";
+import { itemValues, type NumericArray } from "../codec/items/item-values.js";
 import { OWN_MEMORY } from "../codec/kernel/wasm-memory.js";
 import { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
-import { encodeFillItem, fillItemToJson, parseFillValue, writeHalf } from "../model/fill-value.js";
+import { encodeFillItem, parseFillValue, writeHalf } from "../model/fill-value.js";
 import { DEFAULT_COMPRESSOR } from "../zarr/codec-step.js";
 import type { StoredArray, StoredFill } from "../zarr/stored-array.js";
 import {
@@ -214,38 +214,22 @@ export function isSameItem(a: Item | undefined, b: Item | undefined): boolean {
   return a == b || (Number.isNaN(a) && Number.isNaN(b));
 }
 
-/** Numbers as they are stored. */
-const PLAIN = {
-  ...{ missing: [], scale: 1, offset: 0, isUnsigned: undefined },
-  ...{ validMin: Number.NEGATIVE_INFINITY, validMax: Number.POSITIVE_INFINITY },
-};
-
 /**
  * Reads items in C order.
  * @param values In the type and its byte order; those of a variable-length type as vlen-utf8 writes one chunk.
  * @throws ZpublishError `invalid-metadata` if items of the type are neither numbers nor texts
  */
 export function itemsOfValues(values: Uint8Array, type: DataType): Items {
-  const { kind, itemSize, byteOrder } = type;
-  const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
-  if (kind === "O") return readVariable(values, view);
-  const count = itemSize === 0 ? 0 : values.length / itemSize;
-  if (kind === "S") return Array.from({ length: count }, (_, i) => readBytes(values, i * itemSize, itemSize));
-  const itemAt = (index: number) => values.subarray(index * itemSize, (index + 1) * itemSize);
-  if (kind === "U")
-    return Array.from({ length: count }, (_, index) => String(fillItemToJson(itemAt(index), type)));
-  if (kind === "M" || kind === "m") return itemsOfValues(values, parseDataType(`${byteOrder}i8`));
-  if (!isNumeric(type)) {
+  if (type.kind === "O") return readVariable(values);
+  const items = itemValues(values, type);
+  if (items === undefined) {
     throw new ZpublishError(
       "invalid-metadata",
       `expected numbers, times or texts, received items of type ${type.numpyStr}`,
     );
   }
-  const rows = openRows(values, type, PLAIN);
-  if (rows.wide !== undefined) return rows.wide;
-  const items = new Float64Array(count);
-  rows.read(items, 0, count);
-  return items;
+  const isItems = Array.isArray(items) || items instanceof BigInt64Array || items instanceof BigUint64Array;
+  return isItems ? items : Float64Array.from(items as Exclude<NumericArray, BigInt64Array | BigUint64Array>);
 }
 
 /**
@@ -291,7 +275,8 @@ function writeFloat(view: DataView, at: number, value: number, { itemSize, byteO
   else writeHalf(new DataView(view.buffer, at, 2), value, little);
 }
 
-function readVariable(values: Uint8Array, view: DataView): string[] {
+function readVariable(values: Uint8Array): string[] {
+  const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
   const texts: string[] = [];
   for (let at = 4; at + 4 <= values.length; ) {
     const length = view.getUint32(at, true);
@@ -299,11 +284,4 @@ function readVariable(values: Uint8Array, view: DataView): string[] {
     at += 4 + length;
   }
   return texts;
-}
-
-function readBytes(values: Uint8Array, at: number, length: number): string {
-  let end = at + length;
-  // numpy strips trailing zeros.
-  while (end > at && values[end - 1] === 0) end--;
-  return Buffer.from(values.subarray(at, end)).toString();
 }

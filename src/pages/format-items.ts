@@ -1,75 +1,31 @@
 import { cfTimeFormatter, datetimeText } from "../cf/cf-time.js";
 import type { CfDecoding } from "../cf/decoded-type.js";
+import { itemValues } from "../codec/items/item-values.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { pythonFloatText, pythonString, shortestFloat } from "../json/stringify-json.js";
 import type { DataType } from "../model/data-type.js";
-import { halfNumbers, NOT_A_TIME } from "../model/fill-value.js";
-
-/** Reads one item at an offset in bytes. */
-type ItemReader<T> = (view: DataView, offset: number) => T;
+import { NOT_A_TIME } from "../model/fill-value.js";
 
 /**
  * Formats items as Python writes numbers and texts: `1.5`, `nan`, `True`, `'abc'`; times as ISO dates. Undefined for objects, records,
  * raw bytes, complex numbers, and floats of more than 8 bytes.
  */
 export function formatItems(bytes: Uint8Array, dataType: DataType): string[] | undefined {
-  const format = formatterOf(dataType);
-  return format && readEach(bytes, dataType, format);
-}
-
-function readEach<T>(bytes: Uint8Array, { itemSize }: DataType, read: ItemReader<T>): T[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const count = Math.floor(bytes.length / Math.max(1, itemSize));
-  return Array.from({ length: count }, (_, index) => read(view, index * itemSize));
-}
-
-function formatterOf(dataType: DataType): ItemReader<string> | undefined {
-  const { kind, itemSize, byteOrder, timeUnit = "" } = dataType;
-  const isLittle = byteOrder !== ">";
-  const read = numberReaderOf(dataType);
-  switch (kind) {
-    case "b":
-      return (view, offset) => (view.getUint8(offset) === 0 ? "False" : "True");
-    case "i":
-    case "u":
-      return read && ((view, offset) => String(read(view, offset)));
-    case "f":
-      return read && ((view, offset) => floatText(Number(read(view, offset)), itemSize));
-    case "S":
-      return (view, offset) => bytesText(new Uint8Array(view.buffer, view.byteOffset + offset, itemSize));
-    case "U":
-      return (view, offset) => pythonString(textAt(view, offset, itemSize, isLittle));
-    case "M":
-      return (view, offset) => datetimeText(view.getBigInt64(offset, isLittle), timeUnit);
-    case "m":
-      return (view, offset) => {
-        const value = view.getBigInt64(offset, isLittle);
-        return value === NOT_A_TIME ? "NaT" : `${value} ${timeUnit}`.trim();
-      };
-    default:
-      return undefined;
-  }
-}
-
-const NUMBER_READERS: Readonly<
-  Record<string, (view: DataView, offset: number, isLittle: boolean) => number | bigint>
-> = {
-  i1: (view, offset) => view.getInt8(offset),
-  u1: (view, offset) => view.getUint8(offset),
-  i2: (view, offset, isLittle) => view.getInt16(offset, isLittle),
-  u2: (view, offset, isLittle) => view.getUint16(offset, isLittle),
-  i4: (view, offset, isLittle) => view.getInt32(offset, isLittle),
-  u4: (view, offset, isLittle) => view.getUint32(offset, isLittle),
-  i8: (view, offset, isLittle) => view.getBigInt64(offset, isLittle),
-  u8: (view, offset, isLittle) => view.getBigUint64(offset, isLittle),
-  f2: (view, offset, isLittle) => halfNumbers()[view.getUint16(offset, isLittle)]!,
-  f4: (view, offset, isLittle) => view.getFloat32(offset, isLittle),
-  f8: (view, offset, isLittle) => view.getFloat64(offset, isLittle),
-};
-
-function numberReaderOf({ kind, itemSize, byteOrder }: DataType): ItemReader<number | bigint> | undefined {
-  const read = NUMBER_READERS[`${kind}${itemSize}`];
-  return read && ((view, offset) => read(view, offset, byteOrder !== ">"));
+  const { kind, itemSize, timeUnit = "" } = dataType;
+  if (kind === "S")
+    return Array.from({ length: Math.floor(bytes.length / Math.max(1, itemSize)) }, (_, index) =>
+      bytesText(bytes.subarray(index * itemSize, (index + 1) * itemSize)),
+    );
+  const format = (value: number | bigint | string): string => {
+    if (typeof value === "string") return pythonString(value);
+    if (kind === "b") return value === 0 ? "False" : "True";
+    if (kind === "f") return floatText(Number(value), itemSize);
+    if (kind === "M") return datetimeText(BigInt(value), timeUnit);
+    if (kind !== "m") return String(value);
+    return value === NOT_A_TIME ? "NaT" : `${value} ${timeUnit}`.trim();
+  };
+  const values = itemValues(bytes, dataType);
+  return values && Array.from<number | bigint | string, string>(values, format);
 }
 
 /** Formats decoded numbers as the values that they mean: missing ones as `nan`, times as dates. */
@@ -128,13 +84,4 @@ function floatText(value: number, itemSize: number): string {
 function bytesText(bytes: Uint8Array): string {
   const end = bytes.findLastIndex((byte) => byte !== 0) + 1;
   return `b${pythonString(Buffer.from(bytes.buffer, bytes.byteOffset, end).toString("latin1"))}`;
-}
-
-/** Reads UCS-4. Values that are no code point become U+FFFD. */
-function textAt(view: DataView, offset: number, itemSize: number, isLittle: boolean): string {
-  const codes = Array.from({ length: itemSize / 4 }, (_, index) =>
-    view.getUint32(offset + index * 4, isLittle),
-  );
-  while (codes.at(-1) === 0) codes.pop();
-  return codes.map((code) => (code <= 0x10ffff ? String.fromCodePoint(code) : "\ufffd")).join("");
 }

@@ -13,6 +13,7 @@ import { cfTimeScale, datetimeScale } from "../cf/cf-time.js";
 import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
 import { type CfVariables, createPlacer, dimensionCoordinate, isLongitudes } from "../cf/placement.js";
 import { decodeNumbers } from "../codec/items/decode-numbers.js";
+import { itemValues, type NumericArray } from "../codec/items/item-values.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
@@ -22,7 +23,6 @@ import type { JsonObject } from "../json/json-value.js";
 import type { Variable } from "../model/data-tree.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
 import { NOT_A_TIME } from "../model/fill-value.js";
-import { createBlock } from "./value-block.js";
 import type { AxisSelection, Coordinates, CoordinateValues, ValueBlock } from "./values.js";
 
 /** Reads stored values. */
@@ -194,22 +194,23 @@ const NO_VALUES: Decoded = {
  * Decodes a coordinate. It has no missing values (CF section 2.5.1) but those of its attributes: the array's fill value is one of its
  * numbers, such as the longitude 0.
  */
-function decodeCoordinate({ values, dataType, bytes }: ValueBlock, attrs: JsonObject): Decoded {
+function decodeCoordinate({ values, bytes, dataType }: ValueBlock, attrs: JsonObject): Decoded {
   const units = typeof attrs.units === "string" ? attrs.units : undefined;
   const common = { ...NO_VALUES, units };
   if (values === undefined || Array.isArray(values))
     return { ...common, values: values as readonly string[] | undefined };
-  const numbers = values as Numbers;
   if (dataType.kind === "M") {
     const scale = datetimeScale(dataType.timeUnit ?? "");
-    const counts = (numbers as BigInt64Array).map((stored) =>
+    const counts = (values as BigInt64Array).map((stored) =>
       scale === undefined || stored === NOT_A_TIME ? stored : scale.countOf(stored),
     );
     const time = scale && { units: scale.units, calendar: "proleptic_gregorian" };
     return { ...common, ...withStep(plainNumbers(counts)), ...time };
   }
-  const { numbers: decoding, time, itemSize, dtype } = cfDecodingOf(dataType, attrs, null);
-  const decoded = plainNumbers(decoding === undefined ? numbers : decodedNumbers(bytes, dataType, decoding));
+  const { numbers, time, itemSize, dtype } = cfDecodingOf(dataType, attrs, null);
+  const decoded = plainNumbers(
+    numbers === undefined ? (values as NumericArray) : decodedValues(bytes, dataType, numbers),
+  );
   const { calendar = "standard" } = attrs;
   const isTime = time === "date" && cfTimeScale({ units: units ?? null, calendar }) !== undefined;
   return {
@@ -220,21 +221,15 @@ function decodeCoordinate({ values, dataType, bytes }: ValueBlock, attrs: JsonOb
   };
 }
 
-function decodedNumbers(bytes: Uint8Array, dataType: DataType, decoding: NumberDecoding): Numbers {
+function decodedValues(bytes: Uint8Array, dataType: DataType, decoding: NumberDecoding): NumericArray {
   const { kind, itemSize } = decoding.to;
   const target = new Uint8Array((bytes.length / dataType.itemSize) * itemSize);
   decodeNumbers(bytes, dataType, decoding, target);
-  const { values } = createBlock([], parseDataType(`<${kind}${itemSize}`), {
-    bytes: target,
-    texts: undefined,
-  });
-  return values as Numbers;
+  return itemValues(target, parseDataType(`${itemSize === 1 ? "|" : "<"}${kind}${itemSize}`)) as NumericArray;
 }
 
-type Numbers = Exclude<ValueBlock["values"], readonly string[] | undefined>;
-
 /** Returns floats, unless some integers are beyond 2⁵³. */
-function plainNumbers(numbers: Numbers): Float64Array | BigInt64Array {
+function plainNumbers(numbers: NumericArray): Float64Array | BigInt64Array {
   if (numbers instanceof Float64Array) return numbers;
   const isSafe = (value: number | bigint) => Number.isSafeInteger(Number(value));
   const isWide =

@@ -1,6 +1,7 @@
 import { copyPlaces, itemStrides } from "../codec/copy-strided.js";
 import { swapWords } from "../codec/item-reader.js";
 import { wordSizeOf } from "../codec/items/decode-numbers.js";
+import { isNative, itemValues } from "../codec/items/item-values.js";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
 import type { ArrayView, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
@@ -25,7 +26,6 @@ import {
   sliceOfAxis,
   valueTypeOf,
 } from "./plan-read.js";
-import { createBlock, type ItemsMade, readTexts } from "./value-block.js";
 import type {
   AxisSelection,
   CoordinateValues,
@@ -371,4 +371,37 @@ function beginWork(signal: AbortSignal | undefined): Work {
         promise.then(resolve, reject).finally(end);
       }),
   };
+}
+
+/** Values of one piece of a result: bytes, or texts if items have no fixed size. */
+interface ItemsMade {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly texts: readonly string[] | undefined;
+}
+
+/** Creates a block, whose values are made at the first look. */
+function createBlock(shape: readonly number[], dataType: DataType, { bytes, texts }: ItemsMade): ValueBlock {
+  let values: ValueBlock["values"];
+  let isMade = false;
+  return {
+    ...{ shape, dataType, bytes },
+    get values() {
+      if (!isMade) values = texts ?? (isNative(dataType) ? itemValues(bytes, dataType) : undefined);
+      isMade = true;
+      return values;
+    },
+  };
+}
+
+/** Reads texts that a worker wrote: their number, then each after its length. */
+function readTexts(bytes: Uint8Array<ArrayBuffer>): string[] {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  const texts = new Array<string>(buffer.readUInt32LE(0));
+  let at = 4;
+  for (let i = 0; i < texts.length; i++) {
+    const end = at + 4 + buffer.readUInt32LE(at);
+    texts[i] = buffer.toString("utf8", at + 4, end);
+    at = end;
+  }
+  return texts;
 }

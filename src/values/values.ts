@@ -1,26 +1,16 @@
 import type { CoordinateAxis } from "../cf/axis-labels.js";
 import type { CellBox, DegreeBounds, NearestCell } from "../cf/cell-search.js";
 import type { GridReference } from "../cf/grid-mapping.js";
+import type { NumericArray } from "../codec/items/item-values.js";
 import type { ArrayView, DatasetView } from "../dataset/dataset.js";
 import type { DataType } from "../model/data-type.js";
+
+export type { NumericArray };
 
 /** Indexes of one axis that are read: a range whose step may be negative but not 0, or a list in any order, with repetitions. */
 export type AxisSelection =
   | { readonly begin: number; readonly count: number; readonly step: number }
   | { readonly indexes: ArrayLike<number> };
-
-/** A typed array of numbers. */
-export type NumericArray =
-  | Int8Array
-  | Uint8Array
-  | Int16Array
-  | Uint16Array
-  | Int32Array
-  | Uint32Array
-  | BigInt64Array
-  | BigUint64Array
-  | Float32Array
-  | Float64Array;
 
 /** How values are read. */
 export interface ReadValuesOptions {

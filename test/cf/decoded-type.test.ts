@@ -1,12 +1,12 @@
 import t from "tap";
 import { type CfDecoding, cfDecodingOf } from "../../src/cf/decoded-type.js";
 import { decodeNumbers } from "../../src/codec/items/decode-numbers.js";
+import { itemValues } from "../../src/codec/items/item-values.js";
 import type { JsonObject, JsonValue } from "../../src/json/json-value.js";
 import { parseJson } from "../../src/json/parse-json.js";
 import { type DataType, parseDataType } from "../../src/model/data-type.js";
 import { encodeFillItem } from "../../src/model/fill-value.js";
 import { formatDecoded } from "../../src/pages/format-items.js";
-import { createBlock } from "../../src/values/value-block.js";
 import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
 
@@ -60,8 +60,7 @@ function decoded(numbers: readonly number[], type: DataType, { numbers: decoding
   const { kind, itemSize } = decoding.to;
   const target = new Uint8Array(numbers.length * itemSize);
   decodeNumbers(items, type, decoding, target);
-  const block = createBlock([], parseDataType(`<${kind}${itemSize}`), { bytes: target, texts: undefined });
-  return Array.from(block.values as ArrayLike<number>);
+  return Array.from(itemValues(target, parseDataType(`<${kind}${itemSize}`)) as ArrayLike<number>);
 }
 
 t.test("types and values are those that xarray decodes", { skip: clientMissing("xarray") }, (t) => {

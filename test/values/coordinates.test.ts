@@ -8,12 +8,13 @@ import {
   type LabelMethod,
   labelSelection,
 } from "../../src/cf/axis-labels.js";
+import type { NumericArray } from "../../src/codec/items/item-values.js";
 import type { DatasetSnapshot, ServedArray } from "../../src/dataset/dataset.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { createCoordinates } from "../../src/values/coordinates.js";
-import type { AxisSelection, NumericArray, ValueBlock } from "../../src/values/values.js";
+import type { AxisSelection, ValueBlock } from "../../src/values/values.js";
 import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
 

@@ -1,11 +1,12 @@
 import t from "tap";
+import type { NumericArray } from "../../../src/codec/items/item-values.js";
 import type { DataType } from "../../../src/model/data-type.js";
 import { parseDataType } from "../../../src/model/data-type.js";
 import type { SelectedVariable, SelectionPlan } from "../../../src/plugins/select/selection-plan.js";
 import { tableColumns, tableRows } from "../../../src/plugins/select/table.js";
 import writeText from "../../../src/plugins/select/text-format.js";
 import { csvPieces, jsonPieces } from "../../../src/plugins/select/write-text.js";
-import type { AxisSelection, NumericArray, ValueBlock, Values } from "../../../src/values/values.js";
+import type { AxisSelection, ValueBlock, Values } from "../../../src/values/values.js";
 import { fakeSnapshot } from "../../support/datasets/fake-snapshot.js";
 
 type Items = NumericArray | readonly string[];
