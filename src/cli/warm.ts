@@ -21,7 +21,6 @@ import {
   type DimensionRange,
   parseIndexRange,
   parseValueRange,
-  readAxis,
   selectTargets,
   textOfRange,
   type WarmTarget,
@@ -63,7 +62,7 @@ async function selectAll(
     const found = await selectTargets(
       snapshot,
       { variables, ranges },
-      (coordinate) => readAxis(coordinate, values()),
+      async (coordinate) => (await values().coordinates(snapshot, coordinate)).axes[0]!,
       (problem) => problems.push(problem),
       (range, extent) => void (extent === undefined ? matched.add(range) : empty.set(range, extent)),
       datasetPathOf(config),

@@ -1,4 +1,4 @@
-import { cfTimeFormatter, datetimeText } from "../cf/cf-time.js";
+import { type CoordinateAxis, extentText, indexRange, type Steps } from "../cf/axis-labels.js";
 import {
   type DatasetPath,
   type DatasetSnapshot,
@@ -8,7 +8,6 @@ import {
 import { coordinateOf } from "../dataset/overviews/level-grids.js";
 import { ZpublishError } from "../errors.js";
 import { type DataTree, elementCount, type Group, type Variable } from "../model/data-tree.js";
-import type { Values } from "../values/values.js";
 
 /** A range of a dimension, as an operator writes it. */
 export type DimensionRange = IndexRange | ValueRange;
@@ -37,13 +36,6 @@ interface Run {
   readonly begin: number;
   readonly end: number;
 }
-
-/** Coordinate values of one dimension, in its order. */
-type AxisValues =
-  /** Missing ones are NaN. */
-  | { readonly kind: "numbers"; readonly values: readonly number[] }
-  /** ISO dates of the coordinate's own calendar, with years of four digits and with seconds. Other texts are in no range. */
-  | { readonly kind: "dates"; readonly values: readonly string[] };
 
 const INDEX = /^([^=]+)=(-?\d{1,15})?(:(-?\d{1,15})?)?$/;
 const DATE = String.raw`\d{4}(?:-\d\d(?:-\d\d(?:[T ]\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?Z?)?)?)?`;
@@ -95,37 +87,31 @@ export function coarserRuns(runs: readonly Run[], factor: number): readonly Run[
 }
 
 /**
- * Returns the runs of indices whose values are in a range, in any order of the values. Both bounds are included; a date without a day
- * or time stands for all of its month or day, as in xarray.
- * @returns A text with the problem if the range is of dates and the values are numbers, or the reverse.
+ * Returns the runs of indices whose values are in a range, both bounds included, in either order; an open bound is the least or the
+ * greatest value. A date without a day or time stands for all of its month or day, and longitudes are equal modulo 360.
+ * @throws ZpublishError `invalid-query` if the values are of another kind than the bounds, or in no order
  */
-export function runsOfValues(range: ValueRange, axis: AxisValues): readonly Run[] | string {
-  if (axis.kind === "dates") {
-    const { low = "", high = "9" } = range;
-    const wrong = [range.low, range.high].find((text) => text !== undefined && !ISO_DATE.test(text));
-    if (wrong !== undefined) return `expected dates such as 2013-01-31, received ${wrong}`;
-    const [least, greatest] = low <= high.padEnd(low.length, "9") ? [low, high] : [high, low];
-    return runsOf(
-      axis.values,
-      (text) => /^\d{4}-/.test(text) && text >= least && text.slice(0, greatest.length) <= greatest,
-    );
-  }
-  const low = Number(range.low ?? Number.NEGATIVE_INFINITY);
-  const high = Number(range.high ?? Number.POSITIVE_INFINITY);
-  if (Number.isNaN(low) || Number.isNaN(high))
-    return `expected numbers, received ${Number.isNaN(low) ? range.low : range.high}`;
-  return runsOf(axis.values, (value) => value >= Math.min(low, high) && value <= Math.max(low, high));
+export function runsOfValues(
+  { low, high }: Pick<ValueRange, "low" | "high">,
+  axis: CoordinateAxis,
+): readonly Run[] {
+  const { values, length, calendar } = axis;
+  const isDescending = calendar === undefined && values !== undefined && values[0]! > values[length - 1]!;
+  const [first, last] = isDescending ? [high, low] : [low, high];
+  const runs = runsOf(indexRange(axis, first, last));
+  return runs.length > 0 || low === undefined || high === undefined || axis.isLongitude
+    ? runs
+    : runsOf(indexRange(axis, last, first));
 }
 
-function runsOf<T>(values: readonly T[], isIn: (value: T) => boolean): readonly Run[] {
+function runsOf(steps: Steps): readonly Run[] {
+  if (!("indexes" in steps))
+    return steps.count === 0 ? [] : [{ begin: steps.begin, end: steps.begin + steps.count }];
   const runs: Run[] = [];
-  let begin = -1;
-  for (let index = 0; index <= values.length; index++) {
-    const isInside = index < values.length && isIn(values[index] as T);
-    if (isInside && begin < 0) begin = index;
-    if (isInside || begin < 0) continue;
-    runs.push({ begin, end: index });
-    begin = -1;
+  for (const index of steps.indexes.toSorted((a, b) => a - b)) {
+    const last = runs.at(-1);
+    if (last?.end === index) runs[runs.length - 1] = { begin: last.begin, end: index + 1 };
+    else runs.push({ begin: index, end: index + 1 });
   }
   return runs;
 }
@@ -164,7 +150,7 @@ interface WarmSelection {
 }
 
 /** Reads the values of a coordinate. */
-type ReadAxis = (coordinate: ServedArray) => Promise<AxisValues>;
+type ReadAxis = (coordinate: ServedArray) => Promise<CoordinateAxis>;
 
 /** Finds the selected indices of a dimension in a group; undefined if all are. */
 type FindRuns = (dim: string, groupPath: string, length: number) => Promise<readonly Run[] | undefined>;
@@ -297,18 +283,22 @@ function createFinder(
     }
     const coordinate = coordinateOf(tree, group, range.dim);
     const array = coordinate && arrays.get(coordinate.path);
-    if (array === undefined || coordinate?.shape[0] !== length)
-      return refuse(range, "expected a coordinate of that name, received none; choose indices by --isel");
+    if (array === undefined || coordinate?.shape[0] !== length) {
+      const expected = "expected a coordinate of that name, received none; choose indices by --isel";
+      problem(`dataset '${id}', dimension '${range.dim}': ${expected}`);
+      return [];
+    }
     const axis = await readAxis(array);
-    const runs = runsOfValues(range, axis);
-    if (typeof runs === "string") return refuse(range, runs);
-    onFound(range, runs.length > 0 ? undefined : `dataset '${id}' has ${extentOf(axis)}`);
+    let runs: readonly Run[];
+    try {
+      runs = runsOfValues(range, axis);
+    } catch (error) {
+      if (!(error instanceof ZpublishError && error.code === "invalid-query")) throw error;
+      problem(`dataset '${id}': ${error.message}`);
+      return [];
+    }
+    onFound(range, runs.length > 0 ? undefined : `dataset '${id}' has ${extentText(axis)}`);
     return runs;
-  }
-
-  function refuse({ dim }: ValueRange, reason: string): readonly Run[] {
-    problem(`dataset '${id}', dimension '${dim}': ${reason}`);
-    return [];
   }
 
   return async (dim, groupPath, length) => {
@@ -321,45 +311,6 @@ function createFinder(
   };
 }
 
-/** Writes the first and the last value of an axis. */
-function extentOf({ values }: AxisValues): string {
-  return values.length === 0 ? "none" : `${values[0]} to ${values.at(-1)}`;
-}
-
 function groupPathOf({ path, name }: Variable): string {
   return `/${path.slice(0, Math.max(0, path.length - name.length - 1))}`;
-}
-
-/** Bound of a coordinate, uncompressed. */
-const MAX_BYTES = 256 * 2 ** 20;
-
-/**
- * Reads all values of a coordinate of one dimension: dates if it counts time (CF section 4.4) or is a `datetime64`, else unpacked numbers.
- * @throws ZpublishError `unsupported` if its values are neither; what reading it throws
- */
-export async function readAxis(array: ServedArray, values: Pick<Values, "read">): Promise<AxisValues> {
-  const { dataType, attrs, path, shape } = array.variable;
-  const whole = shape.map((count) => ({ begin: 0, count, step: 1 }));
-  const block =
-    "iufM".includes(dataType.kind) &&
-    (await values.read(undefined, array, whole, { decode: true, maxBytes: MAX_BYTES }));
-  if (!block || block.values === undefined)
-    throw new ZpublishError(
-      "unsupported",
-      `'${path}': expected numbers or times, received ${dataType.numpyStr}`,
-    );
-  const numbers = Array.from(block.values as ArrayLike<number | bigint>);
-  const { kind, timeUnit = "generic" } = dataType;
-  if (kind === "M") {
-    const dates = numbers.map((value) => withSeconds(datetimeText(BigInt(value), timeUnit)));
-    return { kind: "dates", values: dates };
-  }
-  const formatTime = cfTimeFormatter(attrs);
-  if (formatTime !== undefined) return { kind: "dates", values: numbers.map((value) => formatTime(value)) };
-  return { kind: "numbers", values: numbers.map(Number) };
-}
-
-/** Writes a date as precise as its unit to the second: `2000-01` → `2000-01-01T00:00:00`. */
-function withSeconds(text: string): string {
-  return /^\d{4}(-|$)/.test(text) ? text + "0000-01-01T00:00:00".slice(text.length) : text;
 }

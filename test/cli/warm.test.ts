@@ -40,7 +40,10 @@ t.test(
 );
 
 const MISTAKES: readonly (readonly [readonly string[], string])[] = [
-  [["--sel", "time=3:5"], "dataset 'air', dimension 'time': expected dates such as 2013-01-31, received 3"],
+  [
+    ["--sel", "time=3:5"],
+    "dataset 'air': Axis 'time': expected a date of the calendar noleap as ISO 8601 has it (2012-02-20T00:00:00 to 2012-03-31T00:00:00), received '3'",
+  ],
   [
     ["--sel", "lon=3:5"],
     "dataset 'air', dimension 'lon': expected a coordinate of that name, received none; choose indices by --isel",
