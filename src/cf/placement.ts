@@ -95,13 +95,34 @@ export function dimensionCoordinate<V extends CfVariable>(
   variable: CfVariable,
   dim: string,
 ): V | undefined {
-  const length = variable.shape[variable.dims.indexOf(dim)];
-  return findAbove(
-    variables,
-    variable.path,
-    dim,
-    ({ dims, shape }) => dims.length === 1 && dims[0] === dim && shape[0] === length,
-  );
+  return findAbove(variables, variable.path, dim, isAlong(variable, dim));
+}
+
+/**
+ * Finds what the steps of a dimension are called by: its coordinate, else a time that the attribute `coordinates` names, such as WRF's
+ * `XTIME`, if it names no other variable of this dimension alone, as it does for places along a track.
+ */
+export function stepCoordinate<V extends CfVariable>(
+  variables: CfVariables<V>,
+  variable: CfVariable,
+  dim: string,
+): V | undefined {
+  const find = (name: string) => findAbove(variables, variable.path, name, isAlong(variable, dim)) ?? [];
+  const own = dimensionCoordinate(variables, variable, dim);
+  const named = listedNames(variable).flatMap(find);
+  const [time] = named.length === 1 && axisRole("", named[0]!.attrs) === "T" ? named : [];
+  return own ?? time;
+}
+
+function listedNames({ attrs }: CfVariable): string[] {
+  return typeof attrs.coordinates === "string" ? attrs.coordinates.trim().split(/\s+/) : [];
+}
+
+/** Returns a test for variables of one dimension alone, as long as it is for another variable. */
+function isAlong({ dims, shape }: CfVariable, dim: string) {
+  const length = shape[dims.indexOf(dim)];
+  return (found: CfVariable): boolean =>
+    found.dims.length === 1 && found.dims[0] === dim && found.shape[0] === length;
 }
 
 function findAbove<V>(
@@ -184,10 +205,11 @@ function fits({ dims, shape }: CfVariable, variable: CfVariable): boolean {
  * Less for coordinates that the attribute `coordinates` names, then for those of the same group, of one above, of one nearby, then for
  * those that say by their attributes what they are.
  */
-function rankOf({ path, dims, attrs: own }: CfVariable, { path: of, attrs }: CfVariable): number {
-  const named = typeof attrs.coordinates === "string" ? attrs.coordinates.trim().split(/\s+/) : [];
-  const isListed = named.some((name) => `/${path}`.endsWith(`/${name.replace(/^(?:\.{0,2}\/)+/, "")}`));
-  const [group, from] = [groupOf(path), groupOf(of)];
+function rankOf({ path, dims, attrs: own }: CfVariable, variable: CfVariable): number {
+  const isListed = listedNames(variable).some((name) =>
+    `/${path}`.endsWith(`/${name.replace(/^(?:\.{0,2}\/)+/, "")}`),
+  );
+  const [group, from] = [groupOf(path), groupOf(variable.path)];
   const distance = from.startsWith(group) ? from.length - group.length : 1000 - sharedLength(group, from);
   const isSaid = isLatitude(own) || isLongitude(own);
   return (isListed ? 0 : 1e6) + distance * 100 + (isSaid ? 0 : 50) + dims.length;

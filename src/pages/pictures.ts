@@ -2,7 +2,7 @@ import { axisRole, isDownward, type Plane } from "../cf/axis-roles.js";
 import { createCellListFinder } from "../cf/cell-lists.js";
 import { type ColourBands, colourBandsOf, levelPathsOf, missingMarkOf } from "../cf/image-data.js";
 import { flagColoursOf, flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
-import { type CfVariables, createPlacer, dimensionCoordinate } from "../cf/placement.js";
+import { type CfVariables, createPlacer, stepCoordinate } from "../cf/placement.js";
 import { PNG_ZLIB_LEVEL } from "../codec/compute/picture.js";
 import { encoderRevision } from "../codec/encoder-revision.js";
 import { COLOUR_REVISION, type ColourScaleName } from "../colour/colour-scales.js";
@@ -267,13 +267,13 @@ export async function readDirection(
   return Math.sign(isRow ? difference - 360 * Math.round(difference / 360) : difference) as -1 | 0 | 1;
 }
 
-/** Finds the coordinate of a dimension of a variable; undefined if there is none. */
+/** Finds what the steps of a dimension of a variable are called by; undefined if they are only counted. */
 export function coordinateArray(
   snapshot: DatasetSnapshot,
   variable: Variable,
   dim: string,
 ): ServedArray | undefined {
-  const found = dimensionCoordinate(variablesOf(snapshot), variable, dim);
+  const found = stepCoordinate(variablesOf(snapshot), variable, dim);
   return found && snapshot.arrays.get(found.path);
 }
 

@@ -1,5 +1,5 @@
 import t from "tap";
-import { type CfVariable, createPlacer } from "../../src/cf/placement.js";
+import { type CfVariable, createPlacer, stepCoordinate } from "../../src/cf/placement.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 
 type Declared = readonly [dims: string, attrs?: JsonObject];
@@ -13,14 +13,18 @@ const LENGTHS: Readonly<Record<string, number>> = {
   pixels: 50,
 };
 
-/** Returns where `path` lies in a dataset: names of latitudes and longitudes, else what else is known; then its plane. */
-function placed(variables: Record<string, Declared>, path: string, attrs: JsonObject = {}): string {
-  const all = new Map(
+function declared(variables: Record<string, Declared>): Map<string, CfVariable> {
+  return new Map(
     Object.entries(variables).map(([path, [text, attrs = {}]]): [string, CfVariable] => {
       const dims = text === "" ? [] : text.split(" ");
       return [path, { path, dims, shape: dims.map((dim) => LENGTHS[dim] ?? 10), attrs }];
     }),
   );
+}
+
+/** Returns where `path` lies in a dataset: names of latitudes and longitudes, else what else is known; then its plane. */
+function placed(variables: Record<string, Declared>, path: string, attrs: JsonObject = {}): string {
+  const all = declared(variables);
   const variable = all.get(path) as CfVariable;
   const found = createPlacer({ variables: all, attrs })(variable);
   const { plane, grid, projection, isDegrees, isImage } = found ?? {};
@@ -76,6 +80,32 @@ t.test("latitudes and longitudes of cells are found where files have them", asyn
   t.equal(placed(widths, "v"), "axes; y x", "widths of cells are no places");
   const both: Record<string, Declared> = { ...nemo, north: ["y x", NORTH], east: ["y x", EAST] };
   t.equal(placed(both, "sst"), "north east; y x", "by attributes before names");
+});
+
+t.test("steps without a coordinate are called by a time that the variable names", (t) => {
+  const since = { units: "minutes since 2000-01-24 12:00:00" };
+  const named = { coordinates: "XLONG XLAT XTIME" };
+  const wrf: Record<string, Declared> = {
+    XLAT: ["Time y x"],
+    XLONG: ["Time y x"],
+    XTIME: ["Time", since],
+    T2: ["Time y x", named],
+    "group/U": ["Time y x", named],
+  };
+  const cases: [Record<string, Declared>, string | undefined][] = [
+    [wrf, "XTIME"],
+    [{ ...wrf, Time: ["Time"] }, "Time"],
+    [{ ...wrf, XTIME: ["Time", { units: "minutes" }] }, undefined],
+    [{ ...wrf, XTIME: ["time", since] }, undefined],
+    [{ ...wrf, T2: ["Time y x"], "group/U": ["Time y x"] }, undefined],
+    [{ ...wrf, XLAT: ["Time"], XLONG: ["Time"] }, undefined],
+  ];
+  for (const [variables, expected] of cases)
+    for (const path of ["T2", "group/U"]) {
+      const all = declared(variables);
+      t.equal(stepCoordinate(all, all.get(path)!, "Time")?.path, expected);
+    }
+  t.end();
 });
 
 t.test("a swath has its places in another group, or with a time of one step", async (t) => {

@@ -217,6 +217,7 @@ t.test("the page says what of a picture is shown, and reads all when a person ag
       "One chunk in 20 is shown, enlarged over its neighbours",
     ],
     [{ share: 0.2 }, "Only the centre is shown"],
+    [{}, "The places in 1 chunk are shown"],
   ];
   for (const [part, text] of cases) {
     const { worker, model } = await open("box=0,0,10,10");

@@ -104,6 +104,18 @@ t.test("a canvas that is wider than the grid has coasts up to its edges", async 
   }
 });
 
+t.test("coasts near the edge of the Earth are drawn however wide the canvas is", async (t) => {
+  const coast = decodeCoastline(await coastlineOf("110m"));
+  const [name, plane] = Object.entries(PLANES).find(([, { projection }]) => projection === GEOS)!;
+  const box = boxOf(plane);
+  const counts = [1, 1.5, 4].map((wide) => {
+    const seen = { ...box, left: box.left * wide, right: box.right * wide };
+    return projectedCoast(GEOS, plane, coast, seen).reduce((sum, { points }) => sum + points.length, 0);
+  });
+  t.ok(counts[0]! > 1000, `${name}: ${counts}`);
+  t.equal(new Set(counts).size, 1, `${counts}`);
+});
+
 t.test("lines end at the limb, and are cut at the seam", async (t) => {
   const equator = Array.from({ length: 361 }, (_, index) => [index - 180, 0]).flat();
   const [limb, ...others] = projectLine(GEOS, equator);

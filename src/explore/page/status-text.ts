@@ -178,7 +178,11 @@ export function bytesText(bytes: number): string {
 
 function costText({ chunks, bytes }: ReadingCost, variable: VariableDescription | undefined): string {
   const because = (variable?.levels.length ?? 0) > 0 ? "" : ", and this dataset has no overviews";
-  return `${count(chunks)} ${chunks === 1 ? "chunk" : "chunks"}, ${bytesText(bytes)}${because}`;
+  return `${chunksText(chunks)}, ${bytesText(bytes)}${because}`;
+}
+
+function chunksText(chunks: number): string {
+  return `${count(chunks)} ${chunks === 1 ? "chunk" : "chunks"}`;
 }
 
 /** Says what a picture would cost that is too much to read unasked; undefined if it is not. */
@@ -192,7 +196,8 @@ function partMessage({ picture, wholeCost, variable }: ExploreModel): StatusMess
   const [whole, part] = [wholeCost.value, picture.part.value];
   const cost = whole ?? part?.whole;
   if (cost === undefined) return undefined;
-  const shown = whole === undefined && part !== undefined ? shownPart(part) : CENTRE;
+  const read = picture.progress.value?.total ?? 0;
+  const shown = whole === undefined && part !== undefined ? shownPart(part, read) : CENTRE;
   return {
     kind: "note",
     text: `${shown}: the whole picture needs ${costText(cost, variable.value)}.`,
@@ -202,8 +207,9 @@ function partMessage({ picture, wholeCost, variable }: ExploreModel): StatusMess
 
 const CENTRE = "Only the centre is shown";
 
-function shownPart({ everyRow, everyColumn, isOfRows, isOfColumns, share }: PicturePart): string {
+function shownPart({ everyRow, everyColumn, isOfRows, isOfColumns, share }: PicturePart, read: number) {
   if (share < 1) return CENTRE;
+  if (everyRow * everyColumn === 1) return `The places in ${chunksText(read)} are shown`;
   if (isOfRows && everyColumn === 1) return `Every ${ordinal(everyRow)} row is shown`;
   if (isOfColumns && everyRow === 1) return `Every ${ordinal(everyColumn)} column is shown`;
   return `One chunk in ${count(everyRow * everyColumn)} is shown, enlarged over its neighbours`;
@@ -222,7 +228,7 @@ function progressOf({ picture, failure }: ExploreModel): ReadingText {
     return { progress: isBusy ? "Finding the colour range…" : "", isBusy };
   }
   const { done, total, ms } = picture.progress.value;
-  const chunks = `${count(total)} ${total === 1 ? "chunk" : "chunks"}`;
+  const chunks = chunksText(total);
   if (done === total) return { progress: `Read ${chunks} in ${Math.round(ms)} ms`, isBusy: false };
   if (hasFailed) return { progress: `Read ${count(done)} of ${chunks}`, isBusy: false };
   return { progress: `Reading ${count(done)} of ${chunks}…`, isBusy: true };

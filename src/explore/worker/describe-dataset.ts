@@ -2,7 +2,7 @@ import { axisRole, isLatitude, isLongitude, type Plane } from "../../cf/axis-rol
 import { createCellListFinder, meshPaths } from "../../cf/cell-lists.js";
 import { colourBandsOf, levelPathsOf } from "../../cf/image-data.js";
 import { isCategorical } from "../../cf/packing.js";
-import { createPlacer, dimensionCoordinate, groupOf, type Placement } from "../../cf/placement.js";
+import { createPlacer, groupOf, type Placement, stepCoordinate } from "../../cf/placement.js";
 import type { JsonObject, JsonValue } from "../../json/json-value.js";
 import { elementCount } from "../../model/data-tree.js";
 import type {
@@ -121,7 +121,7 @@ function describeAxis(
   placement: Placement<MetadataArray> | undefined,
 ): AxisDescription {
   const [dim, length] = [array.dims[axis]!, array.shape[axis]!];
-  const coordinate = dimensionCoordinate(byPath, array, dim);
+  const coordinate = stepCoordinate(byPath, array, dim);
   const attrs = coordinate?.attrs;
   const { plane, isDegrees = false, isImage = false } = placement ?? {};
   const [isX, isY] = [axis === plane?.x, axis === plane?.y];

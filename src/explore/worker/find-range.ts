@@ -109,7 +109,15 @@ async function sampledOfView(
   const range = { low: 0, high: 1, isLog: false };
   const request = { ...view, kind: "show", range, isMoving: true, isConfirmed: false } as const;
   const { chunks, resolution } = await planFrame(session, axes, request);
-  const chosen = chunks.slice(0, MAX_CHUNKS);
+  const { bytes } = costOf(
+    1,
+    resolution.chunkShape,
+    session.variable(view.selection.variable).dataType.itemSize,
+  );
+  // A huge chunk is asked about in the middle of the map.
+  const isRead = ({ job }: (typeof chunks)[0]) =>
+    bytes <= MAX_UNASKED_CHUNK_BYTES || session.queue.has(job.key);
+  const chosen = chunks.filter(isRead).slice(0, MAX_CHUNKS);
   return {
     packing: session.documentOf(resolution).packing,
     readings: chosen.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)),

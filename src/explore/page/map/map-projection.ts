@@ -210,6 +210,7 @@ function contains(outer: Box, inner: Box): boolean {
 
 /** Degrees beyond an area that are projected, too: it is looked at in places only. */
 const BEYOND = 8;
+const EARTH = { west: -180, east: 180, south: -90, north: 90 };
 
 function projectCoast(
   projection: MapProjection,
@@ -219,7 +220,11 @@ function projectCoast(
 ): CoastPart {
   const seen = visibleDegrees(projection, area);
   if (seen === undefined) return { area, lines: [] };
-  const { west, east, south, north } = seen;
+  // Near the edge of the Earth, degrees lie closer together than the places that are looked at.
+  const hasEdge = [area.left, area.right].some((x) =>
+    [area.bottom, area.top].some((y) => projection.toDegrees(x, y) === undefined),
+  );
+  const { west, east, south, north } = hasEdge ? EARTH : seen;
   const box = { left: west - BEYOND, right: east + BEYOND, bottom: south - BEYOND, top: north + BEYOND };
   const lines = new Set(linesInBox(coast, box).map(({ points }) => points));
   const parts = Array.from(lines).flatMap((points) => partsInBox(points, box));

@@ -184,7 +184,7 @@ function spreadCells(
       const pixel = Math.min(pixels - 1, Math.floor((place - begin) / width));
       const middle = middles[pixel];
       // At the seam, a pixel holds cells of both ends of the axis: those beside its middle are shown.
-      if (middle === undefined || middle === -1 || Math.abs(cell - middle) > beyond) continue;
+      if (place < low || middle === undefined || middle === -1 || Math.abs(cell - middle) > beyond) continue;
       from[pixel] = isEmpty[pixel] === 1 ? cell : Math.min(from[pixel]!, cell);
       to[pixel] = isEmpty[pixel] === 1 ? cell + 1 : Math.max(to[pixel]!, cell + 1);
       isEmpty[pixel] = 0;

@@ -34,6 +34,8 @@ export interface ChunksInView {
   plan(choice: ChunkChoice): readonly PlannedChunk[];
 }
 
+/** Pixels from one place of a list to the next in the array: no chunk stands for others, and none is their centre. */
+export const FAR = 1e9;
 /** Most chunks that are looked up one by one to see which of them are kept. */
 const MAX_LOOKED_UP = 2 ** 13;
 /** Most pixels from a cell to the one that stands for it: beyond, the centre shows more than every n-th chunk. */
@@ -105,6 +107,7 @@ function draftOf(inView: ChunksInView, choice: ChunkChoice, unread: number): rea
  * Returns the share of the picture's width and height that is read, too.
  */
 function choosePart({ rows, columns, height, width }: ChunksInView, most: number) {
+  if (height >= FAR) return { choice: ALL, share: 1 };
   let [everyRow, everyColumn] = [1, 1];
   while (Math.ceil(rows / everyRow) * Math.ceil(columns / everyColumn) > most) {
     // The axis along which chunks lie closer together.

@@ -12,7 +12,14 @@ import {
   screenTable,
 } from "./paint-loops.js";
 import { type PicturePlan, type PlannedChunk, placesOfPlane } from "./picture.js";
-import { type ChunkChoice, type ChunksInView, middleOf, settleReading, standInOf } from "./picture-budget.js";
+import {
+  type ChunkChoice,
+  type ChunksInView,
+  FAR,
+  middleOf,
+  settleReading,
+  standInOf,
+} from "./picture-budget.js";
 
 /** Settles which chunks a picture needs whose rows and columns are cells of two axes. @throws ReadFailure */
 export async function planGrid(
@@ -139,9 +146,6 @@ function countCells({ cells, columns }: CellsUnderPixels) {
   return { cells: pixels === 0 ? 0 : (bottom - top + 1) * (right - left + 1), pixels };
 }
 
-/** Pixels from one place of a list to the next in the array. */
-const FAR = 1e9;
-
 /** Returns the chunks of a curvilinear grid that are in view: of the box round those under pixels. */
 function curvilinearChunks(
   session: DatasetSession,
@@ -160,7 +164,6 @@ function curvilinearChunks(
     rows.add(Math.floor(row / rowLength));
     columns.add(Math.floor((cell - row * gridColumns) / columnLength));
   }
-  // Nothing stands for other places of a list, as if it were far away from them.
   const isList = session.variable(request.selection.variable).curvilinear?.list !== undefined;
   const perCell = isList ? FAR : 1 / Math.max(density, Number.MIN_VALUE);
   const place = createPlacing(session, request, resolution);
