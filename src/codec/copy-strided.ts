@@ -1,4 +1,4 @@
-import type { PickedPart, PickedPlaces } from "../zarr/plan/item-pick.js";
+import { itemStrides, type PickedPart, type PickedPlaces } from "../zarr/plan/item-pick.js";
 import { type Codec, corrupt } from "./codec.js";
 
 /** One axis of a copy; strides in items. */
@@ -312,20 +312,6 @@ function appendAxis(axes: StridedAxis[], axis: StridedAxis): void {
   ) {
     axes[axes.length - 1] = { ...axis, length: outer.length * axis.length };
   } else axes.push(axis);
-}
-
-/** Returns the items between neighbours along every axis. @param axisOrder Default: C order. */
-export function itemStrides({
-  chunkShape,
-  axisOrder = chunkShape.map((_, axis) => axis),
-}: Partial<Pick<ChunkBox, "axisOrder">> & Pick<ChunkBox, "chunkShape">): number[] {
-  const strides = new Array<number>(chunkShape.length).fill(0);
-  let stride = 1;
-  for (const axis of axisOrder.toReversed()) {
-    strides[axis] = stride;
-    stride *= chunkShape[axis]!;
-  }
-  return strides;
 }
 
 /**

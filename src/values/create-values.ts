@@ -1,4 +1,6 @@
-import { copyPlaces, itemStrides } from "../codec/copy-strided.js";
+import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
+import { missingMarkOf } from "../cf/image-data.js";
+import { copyPlaces } from "../codec/copy-strided.js";
 import { swapWords } from "../codec/item-reader.js";
 import { wordSizeOf } from "../codec/items/decode-numbers.js";
 import { isNative, itemValues } from "../codec/items/item-values.js";
@@ -7,25 +9,30 @@ import type { ArrayView, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { elementCount } from "../model/data-tree.js";
-import type { DataType } from "../model/data-type.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
 import { encodeFillItem } from "../model/fill-value.js";
 import type { CallOutcome, ChunkTask, ModuleCall } from "../pool/chunk-task.js";
-import { forEachPlace, type ItemPick, partsOfAxis, pickedLength } from "../zarr/plan/item-pick.js";
-import { createCoordinates } from "./coordinates.js";
 import {
   assertInside,
   type Block,
   countChunks,
   cutBox,
   groupPoints,
-  itemBytesOf,
-  type ReadPlan,
-  readPlanOf,
   type Slab,
   slabsOf,
   sliceOfAxis,
-  valueTypeOf,
-} from "./plan-read.js";
+} from "../zarr/plan/cut-selection.js";
+import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import {
+  createItemPlan,
+  forEachPlace,
+  type ItemPick,
+  itemStrides,
+  partsOfAxis,
+  pickedLength,
+} from "../zarr/plan/item-pick.js";
+import type { StoredArray } from "../zarr/stored-array.js";
+import { createCoordinates } from "./coordinates.js";
 import type {
   AxisSelection,
   CoordinateValues,
@@ -35,6 +42,58 @@ import type {
   ValueBlock,
   Values,
 } from "./values.js";
+
+/** How the values of one array are read. */
+interface ReadPlan {
+  readonly encoding: EncodingPlan;
+  /** Filter that makes bytes of variable-length items; undefined if items have a fixed size. */
+  readonly filter: string | undefined;
+  readonly stored: StoredArray;
+  /** Undefined if numbers mean themselves. */
+  readonly decoding: NumberDecoding | undefined;
+  /** Elements per axis of the chunks that are decoded; of an array in memory, of which any part is at hand, those that are served. */
+  readonly chunkShape: readonly number[];
+  readonly chunkBytes: number;
+}
+
+/** Guess for an item without a fixed size. */
+const GUESSED_ITEM_BYTES = 64;
+
+const plans = new WeakMap<StoredArray, ReadPlan>();
+
+/** Plans the reading of an array once. @throws ZpublishError `unsupported`, naming the array, if its chunks cannot be decoded */
+function readPlanOf({ stored }: ServedArray, maxChunkBytes: number | undefined): ReadPlan {
+  const known = plans.get(stored);
+  if (known !== undefined) return known;
+  const { plan: encoding, filter } = createItemPlan(stored, maxChunkBytes);
+  const isAtHand = encoding.source.kind === "memory" && encoding.decode.length === 0;
+  const chunkShape = (isAtHand ? stored.servedChunks : undefined) ?? encoding.stored.chunkShape;
+  const mark = missingMarkOf(stored, stored.fill.served) ?? null;
+  const plan: ReadPlan = {
+    ...{ encoding, filter, stored, chunkShape },
+    decoding: cfDecodingOf(stored.dataType, stored.attrs, mark).numbers,
+    chunkBytes: elementCount(chunkShape) * (encoding.itemSize || GUESSED_ITEM_BYTES),
+  };
+  plans.set(stored, plan);
+  return plan;
+}
+
+/** Returns the type of values. @param byteOrder Default: the stored one, if they are as stored. */
+function valueTypeOf(
+  { stored: { dataType }, decoding }: Pick<ReadPlan, "stored" | "decoding">,
+  decode: boolean,
+  byteOrder: "<" | ">",
+): DataType {
+  if (decode && decoding !== undefined)
+    return parseDataType(`${byteOrder}${decoding.to.kind}${decoding.to.itemSize}`);
+  if (dataType.byteOrder === "|" || dataType.byteOrder === byteOrder) return dataType;
+  return parseDataType(String(dataType.zarr).replace(/^[<>]/, byteOrder));
+}
+
+/** Bytes of an item as they count for limits. */
+function itemBytesOf({ itemSize }: DataType): number {
+  return itemSize || GUESSED_ITEM_BYTES;
+}
 
 /** Parts that values are read with. */
 export interface ValuesParts {
@@ -67,7 +126,7 @@ export function createValues(parts: ValuesParts): Values {
     dataType: (array, decode) => valueTypeOf(planOf(array), decode, "<"),
     cost(array, selection, { decode = false } = {}) {
       const plan = planOf(array);
-      assertInside(plan.stored, selection);
+      assertInside(plan.encoding, selection);
       const itemCount = elementCount(selection.map(pickedLength));
       const chunks = countChunks(plan, selection);
       const byteLength = itemCount * itemBytesOf(valueTypeOf(plan, decode, "<"));
@@ -75,7 +134,7 @@ export function createValues(parts: ValuesParts): Values {
     },
     async read(_snapshot, array, selection, options = {}) {
       const plan = planOf(array);
-      assertInside(plan.stored, selection);
+      assertInside(plan.encoding, selection);
       const shape = selection.map(pickedLength);
       return readWhole(openReading(plan, parts, options), shape, options, (reading) =>
         readBox(reading, selection),
@@ -83,7 +142,7 @@ export function createValues(parts: ValuesParts): Values {
     },
     stream(_snapshot, array, selection, options = {}) {
       const plan = planOf(array);
-      assertInside(plan.stored, selection);
+      assertInside(plan.encoding, selection);
       const open = () => openReading(plan, parts, options);
       return { [Symbol.asyncIterator]: () => streamBox(open(), selection, options) };
     },
@@ -143,7 +202,7 @@ function openReading(
       if (outcome.status === "absent") throw new ZpublishError("internal", "expected items, received none");
       const { bytes } = outcome;
       if (plan.filter === undefined) return { bytes, texts: undefined };
-      const texts = readTexts(bytes);
+      const texts = readTexts(bytes, plan.filter === "vlen-utf8" ? "utf8" : "latin1");
       recycle(bytes);
       return { bytes: NO_BYTES, texts };
     } catch (error) {
@@ -206,7 +265,7 @@ async function readBox(reading: Reading, box: readonly AxisSelection[]): Promise
 
 async function readAtPoints(reading: Reading, points: ArrayLike<number>, count: number): Promise<ItemsMade> {
   const { plan, dataType } = reading;
-  const { groups, missing } = await groupPoints(points, plan);
+  const { groups, missing } = await groupPoints(points, plan.encoding, plan);
   const result = allocateItems(plan, count, dataType);
   if (missing.length > 0) placeMissing(reading, result, missing);
   await workThrough(groups, TASKS_AT_ONCE, async ({ chunks, positions }) => {
@@ -393,14 +452,14 @@ function createBlock(shape: readonly number[], dataType: DataType, { bytes, text
   };
 }
 
-/** Reads texts that a worker wrote: their number, then each after its length. */
-function readTexts(bytes: Uint8Array<ArrayBuffer>): string[] {
+/** Reads texts that a worker wrote: their number, then each after its length. @param encoding `latin1` keeps bytes that are no text. */
+function readTexts(bytes: Uint8Array<ArrayBuffer>, encoding: "utf8" | "latin1"): string[] {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const texts = new Array<string>(buffer.readUInt32LE(0));
   let at = 4;
   for (let i = 0; i < texts.length; i++) {
     const end = at + 4 + buffer.readUInt32LE(at);
-    texts[i] = buffer.toString("utf8", at + 4, end);
+    texts[i] = buffer.toString(encoding, at + 4, end);
     at = end;
   }
   return texts;

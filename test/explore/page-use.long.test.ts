@@ -46,8 +46,7 @@ t.test(
       await shows(page, "air", "10,0,0");
 
       const other = await open(t, DESK);
-      // The view comes from this address now; the one before may have been written anew after it was read.
-      await other.page.goto(url + new URL(page.url()).hash);
+      await other.page.goto(url + hash);
       await shows(other.page, "air", "10,0,0");
       const picture = `(() => {
         const { width, height } = document.querySelector("canvas.data");

@@ -6,13 +6,14 @@ import {
   boxChunks,
   forEachPlace,
   type ItemPick,
+  itemStrides,
   type PickedPart,
   partsOfAxis,
   pickedCount,
   pickedLength,
 } from "../../zarr/plan/item-pick.js";
 import { corrupt } from "../codec.js";
-import { copyPlaces, itemStrides } from "../copy-strided.js";
+import { copyPlaces } from "../copy-strided.js";
 import { decodeStored, readVersion } from "../decode-stored.js";
 import { swapWords } from "../item-reader.js";
 import { currentKernel } from "../kernel/kernel.js";

@@ -86,6 +86,23 @@ function* partsOfList(indexes: ArrayLike<number>, chunkLength: number): Generato
   }
 }
 
+/** Returns the items between neighbours along every axis. @param axisOrder From slowest to fastest varying. Default: C order. */
+export function itemStrides({
+  chunkShape,
+  axisOrder = chunkShape.map((_, axis) => axis),
+}: {
+  readonly chunkShape: readonly number[];
+  readonly axisOrder?: readonly number[];
+}): number[] {
+  const strides = new Array<number>(chunkShape.length).fill(0);
+  let stride = 1;
+  for (const axis of axisOrder.toReversed()) {
+    strides[axis] = stride;
+    stride *= chunkShape[axis]!;
+  }
+  return strides;
+}
+
 /** Calls `visit` for each combination of places along the axes, in the order of the parts. Offsets are sums of places times strides. */
 export function forEachPlace(
   parts: readonly Omit<PickedPart, "chunk">[],

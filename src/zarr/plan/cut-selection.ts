@@ -1,78 +1,28 @@
-import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
-import { missingMarkOf } from "../cf/image-data.js";
-import { itemStrides } from "../codec/copy-strided.js";
-import type { ServedArray } from "../dataset/dataset.js";
-import { ZpublishError } from "../errors.js";
-import { createSlice } from "../event-loop/cooperative-task.js";
-import { elementCount } from "../model/data-tree.js";
-import { type DataType, parseDataType } from "../model/data-type.js";
-import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import { ZpublishError } from "../../errors.js";
+import { createSlice } from "../../event-loop/cooperative-task.js";
+import { elementCount } from "../../model/data-tree.js";
+import type { EncodingPlan } from "./encoding-plan.js";
 import {
   countChunksOfAxis,
-  createItemPlan,
+  itemStrides,
   type PickedAxis,
   type PickedPlaces,
   type PointsOfChunk,
   partsOfAxis,
   pickedLength,
-} from "../zarr/plan/item-pick.js";
-import type { StoredArray } from "../zarr/stored-array.js";
+} from "./item-pick.js";
 
-/** How the values of one array are read. */
-export interface ReadPlan {
-  readonly encoding: EncodingPlan;
-  /** Filter that makes bytes of variable-length items; undefined if items have a fixed size. */
-  readonly filter: string | undefined;
-  readonly stored: StoredArray;
-  /** Undefined if numbers mean themselves. */
-  readonly decoding: NumberDecoding | undefined;
-  /** Elements per axis of the chunks that are decoded; of an array in memory, of which any part is at hand, those that are served. */
+/** The chunks that a selection is read from. */
+export interface PickedGrid {
+  /** Elements per axis. */
   readonly chunkShape: readonly number[];
+  /** Decoded bytes of one. */
   readonly chunkBytes: number;
-}
-
-/** Guess for an item without a fixed size. */
-const GUESSED_ITEM_BYTES = 64;
-
-const plans = new WeakMap<StoredArray, ReadPlan>();
-
-/** Plans the reading of an array once. @throws ZpublishError `unsupported`, naming the array, if its chunks cannot be decoded */
-export function readPlanOf({ stored }: ServedArray, maxChunkBytes: number | undefined): ReadPlan {
-  const known = plans.get(stored);
-  if (known !== undefined) return known;
-  const { plan: encoding, filter } = createItemPlan(stored, maxChunkBytes);
-  const isAtHand = encoding.source.kind === "memory" && encoding.decode.length === 0;
-  const chunkShape = (isAtHand ? stored.servedChunks : undefined) ?? encoding.stored.chunkShape;
-  const mark = missingMarkOf(stored, stored.fill.served) ?? null;
-  const plan: ReadPlan = {
-    ...{ encoding, filter, stored, chunkShape },
-    decoding: cfDecodingOf(stored.dataType, stored.attrs, mark).numbers,
-    chunkBytes: elementCount(chunkShape) * (encoding.itemSize || GUESSED_ITEM_BYTES),
-  };
-  plans.set(stored, plan);
-  return plan;
-}
-
-/** Returns the type of values. @param byteOrder Default: the stored one, if they are as stored. */
-export function valueTypeOf(
-  { stored: { dataType }, decoding }: Pick<ReadPlan, "stored" | "decoding">,
-  decode: boolean,
-  byteOrder: "<" | ">",
-): DataType {
-  if (decode && decoding !== undefined)
-    return parseDataType(`${byteOrder}${decoding.to.kind}${decoding.to.itemSize}`);
-  if (dataType.byteOrder === "|" || dataType.byteOrder === byteOrder) return dataType;
-  return parseDataType(String(dataType.zarr).replace(/^[<>]/, byteOrder));
-}
-
-/** Bytes of an item as they count for limits. */
-export function itemBytesOf({ itemSize }: DataType): number {
-  return itemSize || GUESSED_ITEM_BYTES;
 }
 
 /** Refuses a selection that is not inside of an array. @throws ZpublishError `invalid-query` */
 export function assertInside(
-  { path, shape }: Pick<StoredArray, "path" | "shape">,
+  { path, shape }: Pick<EncodingPlan, "path" | "shape">,
   selection: readonly PickedAxis[],
 ): void {
   if (selection.length !== shape.length) {
@@ -87,7 +37,7 @@ export function assertInside(
 }
 
 function notInside(
-  { path, shape }: Pick<StoredArray, "path" | "shape">,
+  { path, shape }: Pick<EncodingPlan, "path" | "shape">,
   axis: number,
   least: number,
   most: number,
@@ -117,7 +67,7 @@ function boundsOf(axis: PickedAxis): [least: number, most: number] {
 }
 
 /** Counts the stored chunks that have selected items. */
-export function countChunks({ chunkShape }: ReadPlan, selection: readonly PickedAxis[]): number {
+export function countChunks({ chunkShape }: PickedGrid, selection: readonly PickedAxis[]): number {
   return selection.reduce((count, axis, at) => count * countChunksOfAxis(axis, chunkShape[at]!), 1);
 }
 
@@ -136,8 +86,8 @@ const MAX_TASK_CHUNK_BYTES = 16 * 2 ** 20;
 const MAX_TASK_CHUNKS = 64;
 
 /** Cuts a box into blocks of whole chunks, each as large as a task may be, and none smaller than one chunk. */
-export function cutBox(plan: ReadPlan, box: readonly PickedAxis[], itemBytes: number): Block[] {
-  const counts = box.map((axis, at) => countChunksOfAxis(axis, plan.chunkShape[at]!));
+export function cutBox(grid: PickedGrid, box: readonly PickedAxis[], itemBytes: number): Block[] {
+  const counts = box.map((axis, at) => countChunksOfAxis(axis, grid.chunkShape[at]!));
   const perBlock = counts.map(() => 1);
   let bytes = box.reduce(
     (product, axis, at) => (product * pickedLength(axis)) / Math.max(1, counts[at]!),
@@ -148,7 +98,7 @@ export function cutBox(plan: ReadPlan, box: readonly PickedAxis[], itemBytes: nu
     const count = counts[axis]!;
     const most = Math.min(
       MAX_TASK_BYTES / bytes,
-      MAX_TASK_CHUNK_BYTES / (chunks * plan.chunkBytes),
+      MAX_TASK_CHUNK_BYTES / (chunks * grid.chunkBytes),
       MAX_TASK_CHUNKS / chunks,
     );
     const cuts = Math.ceil(count / Math.max(1, Math.min(count, Math.floor(most))));
@@ -159,7 +109,7 @@ export function cutBox(plan: ReadPlan, box: readonly PickedAxis[], itemBytes: nu
   }
   let blocks: Block[] = [[]];
   for (const [at, axis] of box.entries()) {
-    const slices = cutAxis(axis, plan.chunkShape[at]!, perBlock[at]!);
+    const slices = cutAxis(axis, grid.chunkShape[at]!, perBlock[at]!);
     blocks = blocks.flatMap((before) => slices.map((slice) => [...before, slice]));
   }
   return blocks;
@@ -168,18 +118,19 @@ export function cutBox(plan: ReadPlan, box: readonly PickedAxis[], itemBytes: nu
 /** Cuts an axis where chunks end. @param chunks Chunks per slice. */
 function cutAxis(axis: PickedAxis, chunkLength: number, chunks: number): AxisSlice[] {
   if (countChunksOfAxis(axis, chunkLength) <= chunks) return [{ axis, to: { first: 0, step: 1 } }];
-  const slices: AxisSlice[] = [];
   if ("indexes" in axis) {
     const lists: number[][] = [];
     let count = 0;
-    for (const { to } of partsOfAxis(axis, chunkLength))
-      (count++ % chunks === 0 ? newList(lists) : lists.at(-1)!).push(...(to as Uint32Array));
-    for (const list of lists) {
-      const to = Uint32Array.from(list).sort();
-      slices.push({ axis: { indexes: Float64Array.from(to, (at) => axis.indexes[at]!) }, to });
+    for (const { to } of partsOfAxis(axis, chunkLength)) {
+      if (count++ % chunks === 0) lists.push([]);
+      lists.at(-1)!.push(...(to as Uint32Array));
     }
-    return slices;
+    return lists.map((list) => {
+      const to = Uint32Array.from(list).sort();
+      return { axis: { indexes: Float64Array.from(to, (at) => axis.indexes[at]!) }, to };
+    });
   }
+  const slices: AxisSlice[] = [];
   const { begin, step } = axis;
   let first = 0;
   let length = 0;
@@ -196,12 +147,6 @@ function cutAxis(axis: PickedAxis, chunkLength: number, chunks: number): AxisSli
   }
   end();
   return slices;
-}
-
-function newList(lists: number[][]): number[] {
-  const list: number[] = [];
-  lists.push(list);
-  return list;
 }
 
 /** Part of a selection that is contiguous in C order. */
@@ -221,7 +166,7 @@ const MAX_SLAB_BYTES = 128 * 2 ** 20;
  * @param range Items that are wanted; slabs may have some before and after them.
  */
 export function* slabsOf(
-  { chunkShape }: Pick<ReadPlan, "chunkShape">,
+  { chunkShape }: Pick<PickedGrid, "chunkShape">,
   box: readonly PickedAxis[],
   itemBytes: number,
   slabBytes: number,
@@ -313,11 +258,12 @@ interface PointGroup {
  */
 export async function groupPoints(
   points: ArrayLike<number>,
-  { encoding, stored, chunkBytes }: ReadPlan,
+  plan: Pick<EncodingPlan, "path" | "shape" | "stored">,
+  { chunkBytes }: Pick<PickedGrid, "chunkBytes">,
 ): Promise<{ readonly groups: PointGroup[]; readonly missing: number[] }> {
-  const { shape } = stored;
-  const { chunkShape, gridShape } = encoding.stored;
-  const strides = itemStrides(encoding.stored);
+  const { shape, stored } = plan;
+  const { chunkShape, gridShape } = stored;
+  const strides = itemStrides(stored);
   const gridStrides = itemStrides({ chunkShape: gridShape });
   const chunks = new Map<number, { places: number[]; positions: number[] }>();
   const missing: number[] = [];
@@ -326,7 +272,7 @@ export async function groupPoints(
     let [key, place, isMissing] = [0, 0, false];
     for (let axis = 0; axis < shape.length; axis++) {
       const index = points[at + axis]!;
-      if (!(index < shape[axis]! && Number.isSafeInteger(index))) throw notInside(stored, axis, index, index);
+      if (!(index < shape[axis]! && Number.isSafeInteger(index))) throw notInside(plan, axis, index, index);
       isMissing ||= index < 0;
       const chunk = Math.floor(index / chunkShape[axis]!);
       key += chunk * gridStrides[axis]!;
