@@ -138,15 +138,16 @@ export function pythonFloat(value: number): JsonValue {
 /** Python's `repr(float)` of a finite number: the shortest digits, an exponent from 1e16 up and below 1e-4. */
 export function pythonFloatText(value: number): string {
   if (value === 0) return Object.is(value, -0) ? "-0.0" : "0.0";
+  const size = Math.abs(value);
+  if (size >= 1e-4 && size < 1e16) {
+    // In this range JavaScript writes no exponent.
+    const plain = String(value);
+    return Number.isInteger(value) ? `${plain}.0` : plain;
+  }
   const [mantissa, exponentText] = value.toExponential().split("e") as [string, string];
   const exponent = Number(exponentText);
-  if (exponent < -4 || exponent >= 16) {
-    const digits = String(Math.abs(exponent)).padStart(2, "0");
-    return `${mantissa}e${exponent < 0 ? "-" : "+"}${digits}`;
-  }
-  // In this range JavaScript writes no exponent, except for 1e-7 and below, which are not in it.
-  const plain = String(value);
-  return plain.includes(".") ? plain : `${plain}.0`;
+  const digits = String(Math.abs(exponent)).padStart(2, "0");
+  return `${mantissa}e${exponent < 0 ? "-" : "+"}${digits}`;
 }
 
 /** Returns the number with the fewest digits that reads as the same float of a size in bytes. */
@@ -154,7 +155,9 @@ export function shortestFloat(value: number, itemSize: number): number {
   if (itemSize >= 8 || value === 0 || !Number.isFinite(value)) return value;
   // Half of the distance between neighbours.
   const blur = itemSize === 2 ? 2 ** (Math.max(-14, Math.floor(Math.log2(Math.abs(value)))) - 11) : 0;
-  for (let digits = 1; digits < 9; digits++) {
+  // A number of at most 6 digits is what the float that is nearest to it reads as with 6 digits, unless the float is subnormal.
+  const first = itemSize === 4 && Math.abs(value) > 1.2e-38 ? 6 : 1;
+  for (let digits = first; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits));
     if (Math.abs(short - value) < blur || (itemSize === 4 && Math.fround(short) === value)) return short;
   }
