@@ -46,6 +46,9 @@ import { assertText, csvPieces, jsonPieces } from "./write-text.js";
 /** Greatest body of points: some hundred thousand of them. */
 const MAX_BODY_BYTES = 16 * 2 ** 20;
 
+/** Memory of an answer that is sent: values that are read ahead, and their text. */
+const HELD_BYTES = 24 * 2 ** 20;
+
 /** A format of answers. */
 interface Format {
   readonly contentType: string;
@@ -245,7 +248,8 @@ async function serveSelection(context: PluginContext, request: RouteRequest): Pr
   const read = { values: context.values, signal };
   const readable =
     points === undefined ? plan : await readPointPlan(plan, points, columns, name === "csv", read);
-  return { ...reply, ...(await format.write(readable, context, signal)) };
+  const heldByteLength = Math.min(HELD_BYTES, 2 * needed + 2 ** 20);
+  return { ...reply, heldByteLength, ...(await format.write(readable, context, signal)) };
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -28,6 +28,9 @@ export type TextTask =
       readonly firstItem: number;
     };
 
+/** Texts that are kept of a column: its values may be those of a coordinate, repeated in each row. */
+const MAX_KNOWN = 4_096;
+
 /** Writes values as text, in UTF-8. Runs in the pool. */
 export default function writeText(task: TextTask): Uint8Array {
   const text = task.kind === "csv" ? csvRows(task.columns, task.rowCount) : jsonItems(task);
@@ -83,12 +86,20 @@ function itemFormat({ values, dataType, time }: TextColumn, form: "csv" | "json"
     const [no, yes] = isJson ? ["false", "true"] : ["False", "True"];
     return (index) => (Number(numbers[index]) === 0 ? no! : yes!);
   }
-  if (kind === "f")
-    return (index) => {
-      const value = numbers[index] as number;
+  if (kind === "f") {
+    const write = (value: number) => {
       if (Number.isFinite(value)) return pythonFloatText(isJson ? value : shortestFloat(value, itemSize));
       return isJson || Number.isNaN(value) ? missing : value > 0 ? "inf" : "-inf";
     };
+    const known = new Map<number, string>();
+    return (index) => {
+      const value = numbers[index] as number;
+      // -0 and 0 are one key.
+      const text = (value === 0 ? undefined : known.get(value)) ?? write(value);
+      if (known.size < MAX_KNOWN) known.set(value, text);
+      return text;
+    };
+  }
   // JSON readers that know floats only would change an integer beyond 2^53.
   if (isJson && itemSize === 8)
     return (index) => {

@@ -6,7 +6,7 @@ import {
   wrongParameter,
 } from "../../plugin-api.js";
 import { productOf, type SelectedVariable, type SelectionPlan } from "./selection-plan.js";
-import { readStream, tableColumns, tableRows, timeOf } from "./table.js";
+import { readStream, type TableRows, tableColumns, tableRows, timeOf } from "./table.js";
 import { csvField, type TextTask } from "./text-format.js";
 
 const FORMATTER = new URL("./text-format.js", import.meta.url);
@@ -18,17 +18,17 @@ export async function* csvPieces(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   const columns = tableColumns(plan, plan.isDecoded ? "text" : "number");
-  yield Buffer.from(`${columns.map(({ name }) => csvField(name)).join()}\n`);
-  yield* formatAhead(
-    values,
-    signal,
-    tableRows(plan, columns, values, signal),
-    ({ rowCount, columns: blocks }) => ({
-      kind: "csv",
-      rowCount,
-      columns: blocks.map(columnOf),
-    }),
-  );
+  // With the first rows, so that a failure to read these is answered as an error.
+  let head = `${columns.map(({ name }) => csvField(name)).join()}\n`;
+  const rows = tableRows(plan, columns, values, signal);
+  const taskOf = ({ rowCount, columns: blocks }: TableRows): TextTask => ({
+    ...{ kind: "csv", rowCount, columns: blocks.map(columnOf) },
+  });
+  for await (const text of formatAhead(values, signal, rows, taskOf)) {
+    yield head === "" ? text : Buffer.concat([Buffer.from(head), text]);
+    head = "";
+  }
+  if (head !== "") yield Buffer.from(head);
 }
 
 /** Writes a plan as JSON, in the layout of xarray's `Dataset.to_dict()`. */

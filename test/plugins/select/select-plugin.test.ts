@@ -1,8 +1,10 @@
+import { deflateSync } from "node:zlib";
 import t, { type Test } from "tap";
 import { defaultValues, optionConfig } from "../../../src/config/options.js";
 import { createMemorySource } from "../../../src/open/memory-source.js";
 import { datasetOf } from "../../support/datasets/sample-tree.js";
 import { startServer } from "../../support/servers/start-server.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../../support/write-store.js";
 
 /** Packed temperatures of 4 days, 3 latitudes and 4 longitudes: item `i` is stored as `i`. */
 function air() {
@@ -24,6 +26,13 @@ function air() {
   return datasetOf("air", createMemorySource({ location: "air", groups }));
 }
 
+const datasetAt = (id: string, location: string) => ({
+  id,
+  location,
+  immutable: false,
+  encoding: {},
+  variables: {},
+});
 const start = (t: Test, more: Parameters<typeof startServer>[1] = {}) =>
   startServer(t, { datasets: [air()], ...more });
 const SELECT = "/datasets/air/select";
@@ -193,6 +202,31 @@ t.test("points of a body are answered with a row each", async (t) => {
     t.match(JSON.stringify(await response.json()), message, body);
   }
 });
+
+t.test(
+  "a source that fails in the middle of an answer breaks the connection, and never ends it well-formed",
+  async (t) => {
+    const length = 3_000_000;
+    const array = { ...zarray, shape: [2 * length], chunks: [length], compressor: { id: "zlib", level: 1 } };
+    const location = await makeDirectory(t);
+    await writeFiles(location, {
+      ".zgroup": zgroup,
+      "v/.zarray": array,
+      "v/.zattrs": { _ARRAY_DIMENSIONS: ["x"] },
+      "v/0": deflateSync(new Uint8Array(length)),
+      "v/1": "no zlib",
+    });
+    const { get } = await start(t, { datasets: [datasetAt("broken", location)] });
+    const path = "/datasets/broken/select?var=v";
+    for (const format of ["nc", "npy", "csv", "json", "arrow"]) {
+      const response = await get(`${path}&f=${format}`);
+      t.equal(response.status, 200, format);
+      await t.rejects(response.arrayBuffer(), format);
+    }
+    t.equal((await get(`${path}&f=csv&isel.x=-1`)).status, 500, "nothing is sent yet");
+    t.equal((await get(`${path}&f=csv&isel.x=0`)).status, 200);
+  },
+);
 
 t.test("the plugin can be switched off, and is described", async (t) => {
   const { json } = await start(t);
