@@ -160,7 +160,7 @@ t.test("playing reads ahead, follows the pictures that come, and stops at once",
   const first = last(worker.of("show"));
   worker.answer(first.id, frame(first));
   model.playback.setRate(30);
-  model.playback.play(0);
+  model.playback.toggle(0);
   t.match(worker.of("ahead")[0]?.steps.slice(0, 3), [1, 2, 3]);
   await until(() => worker.of("show").length > 9);
   t.equal(last(worker.of("show")).viewport.width, 36, "one pixel per pixel of the page while it plays");

@@ -309,10 +309,7 @@ export function shortNumber(value: number): string {
     : powerText(digits, Number(exponent));
 }
 
-/**
- * Returns ticks whose labels lie beside each other: as many as asked for, or fewer if they are long.
- * @param spanOf Returns both ends of a label, in pixels.
- */
+/** Returns ticks whose labels lie beside each other: as many as asked for, or fewer if they are long. @param spanOf Returns both ends of a label, in pixels. */
 export function fittingTicks(
   count: number,
   ticksOf: (count: number) => readonly Tick[],

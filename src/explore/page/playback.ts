@@ -46,13 +46,9 @@ export class Playback {
 
   /** Plays an axis, or stops if that is played already. */
   toggle(axis: number): void {
-    if (this.axis.peek() === axis) this.stop();
-    else this.play(axis);
-  }
-
-  play(axis: number): void {
+    const isPlayed = this.axis.peek() === axis;
     this.stop();
-    if (this.#lengthOf(axis) < 2) return;
+    if (isPlayed || this.#lengthOf(axis) < 2) return;
     this.axis.value = axis;
     this.follow(axis);
     this.#restart();

@@ -32,10 +32,7 @@ interface Wants<T> {
   readonly open: Map<string, ChunkJob<T>>;
 }
 
-/**
- * Reads chunks, a few at a time, and keeps decoded ones: the least recently used are forgotten first. A request is cancelled once no
- * owner wants it any more.
- */
+/** Reads chunks, a few at a time, and keeps decoded ones: the least recently used are forgotten first. A request is cancelled once no owner wants it any more. */
 export class ChunkQueue<T> {
   readonly #limits: QueueLimits;
   readonly #byteLengthOf: (chunk: T) => number;

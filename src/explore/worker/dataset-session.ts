@@ -92,6 +92,12 @@ export class DatasetSession {
     };
   }
 
+  /** Returns the decoded bytes of each chunk. */
+  chunkBytes(source: StoredPlace): number {
+    const { chunkShape, dataType } = this.documentOf(source);
+    return costOf(1, chunkShape, dataType.itemSize).bytes;
+  }
+
   /** Reads one chunk, unless it is larger than people expect to read without being asked. @throws ReadFailure, or the signal's reason */
   readChunk(
     source: StoredPlace,
@@ -100,8 +106,7 @@ export class DatasetSession {
     signal?: AbortSignal,
   ): Promise<Chunk> {
     const job = this.job(source, coords);
-    const { chunkShape, dataType } = this.documentOf(source);
-    const { bytes } = costOf(1, chunkShape, dataType.itemSize);
+    const bytes = this.chunkBytes(source);
     if (bytes > MAX_UNASKED_CHUNK_BYTES && !this.queue.has(job.key))
       throw new ReadFailure(
         `Each chunk of "${source.path}" has ${Math.round(bytes / 2 ** 20)} MiB, too much to read for one value.`,

@@ -9,7 +9,7 @@ import {
   type ValueRangeRequest,
   type VariableDescription,
 } from "../protocol.js";
-import { costOf, MAX_UNASKED_CHUNK_BYTES, type Resolution, resolutionsOf } from "./array-reader.js";
+import { MAX_UNASKED_CHUNK_BYTES, type Resolution, resolutionsOf } from "./array-reader.js";
 import { PRIORITY } from "./chunk-queue.js";
 import type { Chunk, DatasetSession } from "./dataset-session.js";
 import { planFrame } from "./picture/show-picture.js";
@@ -57,7 +57,7 @@ function sampledOfVariable(
   const variable = session.variable(selection.variable);
   const resolution = resolutionsOf(variable).at(-1)!;
   const { chunkShape, shape } = resolution;
-  const chunkBytes = costOf(1, chunkShape, variable.dataType.itemSize).bytes;
+  const chunkBytes = session.chunkBytes(resolution);
   const isRead = isConfirmed === true || chunkBytes <= MAX_UNASKED_CHUNK_BYTES;
   const most = isRead ? Math.max(1, Math.min(MAX_CHUNKS, Math.floor(MAX_BYTES / chunkBytes))) : 0;
   const chosen = spread(sampledChunks(variable, resolution, selection.at, axes), most);
@@ -109,15 +109,9 @@ async function sampledOfView(
   const range = { low: 0, high: 1, isLog: false };
   const request = { ...view, kind: "show", range, isMoving: true, isConfirmed: false } as const;
   const { chunks, resolution } = await planFrame(session, axes, request);
-  const { bytes } = costOf(
-    1,
-    resolution.chunkShape,
-    session.variable(view.selection.variable).dataType.itemSize,
-  );
   // A huge chunk is asked about in the middle of the map.
-  const isRead = ({ job }: (typeof chunks)[0]) =>
-    bytes <= MAX_UNASKED_CHUNK_BYTES || session.queue.has(job.key);
-  const chosen = chunks.filter(isRead).slice(0, MAX_CHUNKS);
+  const isHuge = session.chunkBytes(resolution) > MAX_UNASKED_CHUNK_BYTES;
+  const chosen = chunks.filter(({ job }) => !isHuge || session.queue.has(job.key)).slice(0, MAX_CHUNKS);
   return {
     packing: session.documentOf(resolution).packing,
     readings: chosen.map(({ job }) => session.queue.read(job, PRIORITY.range, signal)),

@@ -7,10 +7,7 @@ import { type Categories, categoriesOf } from "./categories.js";
 /** How far below its greatest value a logarithmic range begins if its least value is not positive. */
 const LOG_DECADES = 3;
 
-/**
- * Returns the range of the colours: by hand, else as it was found; symmetric or logarithmic if that was chosen.
- * @returns Undefined as long as it is not found.
- */
+/** Returns the range of the colours: by hand, else as it was found; symmetric or logarithmic if that was chosen. @returns Undefined as long as it is not found. */
 export function shownRangeOf(choice: ColourChoice, found: RangeAnswer | undefined): ShownRange | undefined {
   const byHand = choice.range !== undefined && "low" in choice.range ? choice.range : undefined;
   if (byHand === undefined && found === undefined) return undefined;

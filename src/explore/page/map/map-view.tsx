@@ -126,10 +126,9 @@ function startMap(
     painter.forget();
     schedule();
   });
-  const stops = [stopResizing, stopDrawing, stopWatching];
-  stops.push(listenToPointers(touch, model), listenToKeys(touch, model));
+  const listening = [listenToPointers(touch, model), listenToKeys(touch, model)];
   return () => {
-    for (const stop of stops) stop();
+    for (const stop of [stopResizing, stopDrawing, stopWatching, ...listening]) stop();
     if (request !== undefined) cancelAnimationFrame(request);
   };
 }

@@ -43,13 +43,7 @@ export function isReadableCodec(id: string): boolean {
 }
 
 /** Codecs of arrays that zarrita has, or that {@link registerCodecs} adds. */
-const ARRAY_CODECS: ReadonlySet<string> = new Set([
-  "delta",
-  "fixedscaleoffset",
-  "vlen-utf8",
-  "vlen-bytes",
-  "json2",
-]);
+const ARRAY_CODECS = new Set("delta fixedscaleoffset vlen-utf8 vlen-bytes json2".split(" "));
 
 /**
  * Replaces zarrita's codecs, which are looked up as `numcodecs.<id>` for Zarr v2, by those that run without WebAssembly: numcodecs.js

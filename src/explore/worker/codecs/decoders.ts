@@ -16,10 +16,7 @@ import {
 import { unshuffleBits, unshuffleBytes } from "../../../codec/plain/shuffles.js";
 import { measureZstd } from "../../../codec/plain/zstd-frame.js";
 
-/**
- * Decodes gzip or zlib (browsers call it `deflate`); the decoder of the browser checks the checksum.
- * @throws ZpublishError `corrupt-chunk`
- */
+/** Decodes gzip or zlib (browsers call it `deflate`); the decoder of the browser checks the checksum. @throws ZpublishError `corrupt-chunk` */
 export async function inflateStream(
   bytes: Uint8Array,
   format: "gzip" | "deflate",
@@ -58,10 +55,7 @@ const PRIME_5 = 0x27d4eb2f165667c5n;
 
 const STRIPE_BYTES = 32;
 
-/**
- * Returns the XXH64 of bytes with the seed 0 (xxhash_spec.md, "XXH64 algorithm"). Slow, as it counts with big integers: few writers of
- * zstd ask for a checksum.
- */
+/** Returns the XXH64 of bytes with the seed 0 (xxhash_spec.md, "XXH64 algorithm"). Slow, as it counts with big integers: few writers of zstd ask for a checksum. */
 export function xxh64(bytes: Uint8Array): bigint {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const { length } = bytes;

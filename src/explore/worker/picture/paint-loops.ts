@@ -124,9 +124,7 @@ export function runOf({ pixels, offsets, first }: RunList): ChunkRun {
   };
 }
 
-/**
- * Cells of an axis under a row or column of pixels: pixel `p` shows the cells `from[p]` to `to[p] - 1`; -1 in both outside of the data.
- */
+/** Cells of an axis under a row or column of pixels: pixel `p` shows the cells `from[p]` to `to[p] - 1`; -1 in both outside of the data. */
 export interface ScreenTable {
   readonly from: Int32Array;
   readonly to: Int32Array;

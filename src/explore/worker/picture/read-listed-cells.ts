@@ -41,11 +41,7 @@ export interface WholeNumbers {
   readonly shape: readonly number[];
 }
 
-/**
- * Reads the places of the cells of a variable that are a list.
- * @param read Reads the numbers of an array as a whole.
- * @throws ReadFailure
- */
+/** Reads the places of the cells of a variable that are a list. @param read Reads the numbers of an array as a whole. @throws ReadFailure */
 export async function readListedCells(
   { path, shape, plane, curvilinear }: VariableDescription,
   list: ListedCells,
