@@ -1,4 +1,4 @@
-import { isJsonArray, type JsonObject, type JsonValue, toNumbers } from "../json/json-value.js";
+import { isJsonArray, type JsonObject, type JsonValue, toNumber, toNumbers } from "../json/json-value.js";
 import type { DataType } from "../model/data-type.js";
 import { readHalf, writeHalf } from "../model/fill-value.js";
 
@@ -32,6 +32,14 @@ export function packingOf(attrs: JsonObject, fillValue: JsonValue | undefined = 
     offset: toNumbers(attrs.add_offset)[0] ?? 0,
     isUnsigned: unsigned === undefined ? undefined : unsigned === "true",
   };
+}
+
+/**
+ * Returns the number that marks missing values of a coordinate: its `fill_value`, unless that is 0, which is Zarr's default, and a place
+ * such as the longitude 0. xarray takes that place for missing.
+ */
+export function coordinateMark(fillValue: JsonValue | undefined): JsonValue {
+  return fillValue === undefined || toNumber(fillValue) === 0 ? null : fillValue;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { cfDecodingOf, isDecoded } from "../cf/decoded-type.js";
 import { missingMarkOf } from "../cf/image-data.js";
+import { decodeCoordinate } from "../codec/items/decode-coordinate.js";
 import type { ArrayView, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { pythonString } from "../json/stringify-json.js";
@@ -105,7 +106,12 @@ async function readNumbers(
   const count = elementCount(box.map((axis) => axis.count));
   if (count === 0 || count > MAX_NUMBERS || !"iuf".includes(dataType.kind)) return undefined;
   try {
-    const { values: numbers } = await values.read(undefined, array, box, { decode: true });
+    const { attrs, fill } = array.stored;
+    const { values: numbers } = decodeCoordinate(
+      await values.read(undefined, array, box),
+      attrs,
+      fill.served,
+    );
     return numbers && Array.from(numbers as ArrayLike<number | bigint>, Number);
   } catch (error) {
     if (error instanceof ZpublishError && error.code === "unsupported") return undefined;

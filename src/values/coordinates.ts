@@ -1,5 +1,4 @@
 import type { CoordinateAxis } from "../cf/axis-labels.js";
-import { type RegularAxis, regularAxis } from "../cf/axis-order.js";
 import { axisRole } from "../cf/axis-roles.js";
 import {
   type CellBox,
@@ -9,20 +8,14 @@ import {
   cellSearchSteps,
   type NearestCell,
 } from "../cf/cell-search.js";
-import { cfTimeScale, datetimeScale } from "../cf/cf-time.js";
-import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
 import { type CfVariables, createPlacer, dimensionCoordinate, isLongitudes } from "../cf/placement.js";
-import { decodeNumbers } from "../codec/items/decode-numbers.js";
-import { itemValues, type NumericArray } from "../codec/items/item-values.js";
+import { decodeCoordinate, NO_COORDINATE } from "../codec/items/decode-coordinate.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { createSlice, runCooperatively } from "../event-loop/cooperative-task.js";
 import { memoPromise } from "../event-loop/joined.js";
-import type { JsonObject } from "../json/json-value.js";
 import type { Variable } from "../model/data-tree.js";
-import { type DataType, parseDataType } from "../model/data-type.js";
-import { NOT_A_TIME } from "../model/fill-value.js";
 import type { AxisSelection, Coordinates, CoordinateValues, ValueBlock } from "./values.js";
 
 /** Reads stored values. */
@@ -53,10 +46,8 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
 
   async function readAxis(snapshot: DatasetSnapshot, path: string) {
     const array = snapshot.arrays.get(path)!;
-    return decodeCoordinate(
-      await read(snapshot, array, [whole(array.variable.shape[0]!)]),
-      array.variable.attrs,
-    );
+    const block = await read(snapshot, array, [whole(array.variable.shape[0]!)]);
+    return decodeCoordinate(block, array.variable.attrs, array.document.fill_value);
   }
 
   async function describe(snapshot: DatasetSnapshot, variable: Variable): Promise<Coordinates> {
@@ -65,7 +56,7 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
     const axes = variable.dims.map(async (dim, index): Promise<CoordinateAxis> => {
       const coordinate = dimensionCoordinate(variables, variable, dim);
       const common = { dim, length: variable.shape[index]!, role: axisRole(dim, coordinate?.attrs) };
-      if (coordinate === undefined) return { ...common, variable: undefined, ...NO_VALUES };
+      if (coordinate === undefined) return { ...common, variable: undefined, ...NO_COORDINATE };
       const isEast =
         isLongitudes(coordinate) || (placement?.isDegrees === true && placement.plane.x === index);
       // One object for all arrays: look-ups keep what they know of it.
@@ -127,7 +118,7 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
         details: { parameter: dims[0]!, type: "label", input: path },
       });
     }
-    const { values } = decodeCoordinate(first, attrs);
+    const { values } = decodeCoordinate(first, attrs, array.document.fill_value);
     return values instanceof Float64Array
       ? values
       : new Float64Array(first.values?.length ?? 0).fill(Number.NaN);
@@ -180,70 +171,4 @@ function createMemo({ arrays, tree }: DatasetSnapshot): SnapshotMemo {
 
 function whole(length: number): AxisSelection {
   return { begin: 0, count: length, step: 1 };
-}
-
-/** What the values of a coordinate say of its axis. */
-type Decoded = Omit<CoordinateAxis, "dim" | "length" | "role" | "variable">;
-
-const NO_VALUES: Decoded = {
-  ...{ values: undefined, regular: undefined, units: undefined, calendar: undefined, floatBytes: undefined },
-  isLongitude: false,
-};
-
-/**
- * Decodes a coordinate. It has no missing values (CF section 2.5.1) but those of its attributes: the array's fill value is one of its
- * numbers, such as the longitude 0.
- */
-function decodeCoordinate({ values, bytes, dataType }: ValueBlock, attrs: JsonObject): Decoded {
-  const units = typeof attrs.units === "string" ? attrs.units : undefined;
-  const common = { ...NO_VALUES, units };
-  if (values === undefined || Array.isArray(values))
-    return { ...common, values: values as readonly string[] | undefined };
-  if (dataType.kind === "M") {
-    const scale = datetimeScale(dataType.timeUnit ?? "");
-    const counts = (values as BigInt64Array).map((stored) =>
-      scale === undefined || stored === NOT_A_TIME ? stored : scale.countOf(stored),
-    );
-    const time = scale && { units: scale.units, calendar: "proleptic_gregorian" };
-    return { ...common, ...withStep(plainNumbers(counts)), ...time };
-  }
-  const { numbers, time, itemSize, dtype } = cfDecodingOf(dataType, attrs, null);
-  const decoded = plainNumbers(
-    numbers === undefined ? (values as NumericArray) : decodedValues(bytes, dataType, numbers),
-  );
-  const { calendar = "standard" } = attrs;
-  const isTime = time === "date" && cfTimeScale({ units: units ?? null, calendar }) !== undefined;
-  return {
-    ...common,
-    ...withStep(decoded),
-    calendar: isTime ? String(calendar).toLowerCase() : undefined,
-    floatBytes: time === undefined && dtype.startsWith("float") ? itemSize : undefined,
-  };
-}
-
-function decodedValues(bytes: Uint8Array, dataType: DataType, decoding: NumberDecoding): NumericArray {
-  const { kind, itemSize } = decoding.to;
-  const target = new Uint8Array((bytes.length / dataType.itemSize) * itemSize);
-  decodeNumbers(bytes, dataType, decoding, target);
-  return itemValues(target, parseDataType(`${itemSize === 1 ? "|" : "<"}${kind}${itemSize}`)) as NumericArray;
-}
-
-/** Returns floats, unless some integers are beyond 2⁵³. */
-function plainNumbers(numbers: NumericArray): Float64Array | BigInt64Array {
-  if (numbers instanceof Float64Array) return numbers;
-  const isSafe = (value: number | bigint) => Number.isSafeInteger(Number(value));
-  const isWide =
-    (numbers instanceof BigInt64Array || numbers instanceof BigUint64Array) && !numbers.every(isSafe);
-  return isWide ? BigInt64Array.from(numbers) : Float64Array.from(numbers as ArrayLike<number>, Number);
-}
-
-function withStep(values: Float64Array | BigInt64Array): Pick<Decoded, "values" | "regular"> {
-  if (values instanceof Float64Array) return { values, regular: regularAxis(values) };
-  const step = values.length < 2 ? 0n : values[1]! - values[0]!;
-  const isRegular =
-    step !== 0n && values.every((value, index) => value === values[0]! + BigInt(index) * step);
-  const regular: RegularAxis | undefined = isRegular
-    ? { first: Number(values[0]), step: Number(step) }
-    : undefined;
-  return { values, regular };
 }

@@ -24,6 +24,7 @@ interface Made {
   readonly dtype: string;
   readonly values: ArrayLike<number | bigint | string>;
   readonly attrs?: JsonObject;
+  readonly fill?: number;
 }
 
 const TYPES: Readonly<Record<string, { from(values: Iterable<never>): NumericArray }>> = {
@@ -41,7 +42,7 @@ const TYPES: Readonly<Record<string, { from(values: Iterable<never>): NumericArr
 function datasetOf(made: Readonly<Record<string, Made>>, attrs: JsonObject = {}) {
   const reads: string[] = [];
   const arrays = new Map(
-    Object.entries(made).map(([path, { dims, shape, dtype, attrs = {} }]) => {
+    Object.entries(made).map(([path, { dims, shape, dtype, attrs = {}, fill }]) => {
       const variable = {
         path,
         name: path.split("/").at(-1),
@@ -50,7 +51,7 @@ function datasetOf(made: Readonly<Record<string, Made>>, attrs: JsonObject = {})
         attrs,
         dataType: parseDataType(dtype),
       };
-      return [path, { variable } as unknown as ServedArray];
+      return [path, { variable, document: { fill_value: fill ?? null } } as unknown as ServedArray];
     }),
   );
   const snapshot = {
@@ -621,7 +622,10 @@ t.test("coordinates say roles, units, calendars and regular steps, and are read 
       values: [0, 6, 12],
       attrs: { ...HOURS, calendar: "NoLeap" },
     },
-    level: { dims: ["level"], shape: [2], dtype: "<f4", values: [1000, 850], attrs: { units: "hPa" } },
+    level: {
+      ...{ dims: ["level"], shape: [2], dtype: "<f4", values: [1000, -999], attrs: { units: "hPa" } },
+      fill: -999,
+    },
     lat: {
       dims: ["lat"],
       shape: [3],
@@ -629,7 +633,7 @@ t.test("coordinates say roles, units, calendars and regular steps, and are read 
       values: [60, 50, 40],
       attrs: { units: "degrees_north", _FillValue: 50 },
     },
-    lon: { dims: ["lon"], shape: [2], dtype: "<f8", values: [0, 5] },
+    lon: { dims: ["lon"], shape: [2], dtype: "<f8", values: [0, 5], fill: 0 },
     "a/t": { dims: ["time", "level", "lat", "lon"], shape: [3, 2, 3, 2], dtype: "<f4", values: [] },
     "a/u": { dims: ["time", "level", "lat", "lon"], shape: [3, 2, 3, 2], dtype: "<f4", values: [] },
   });
@@ -650,6 +654,8 @@ t.test("coordinates say roles, units, calendars and regular steps, and are read 
     regular: { first: 0, step: 6 },
   });
   t.match(found.axes[1], { role: "Z", units: "hPa", floatBytes: 4, isLongitude: false });
+  t.same(found.axes[1]!.values, Float64Array.of(1000, Number.NaN), "a fill value marks missing ones");
+  t.same(found.axes[3]!.values, Float64Array.of(0, 5), "but 0 is a place");
   t.match(found.axes[2], { role: "Y", regular: undefined, values: Float64Array.of(60, Number.NaN, 40) });
   t.match(found.axes[3], { role: "X", isLongitude: true, values: Float64Array.of(0, 5) });
   t.equal(found.crs, "degrees");

@@ -1,5 +1,5 @@
 import { cfTimeFormatter, datetimeText } from "../../cf/cf-time.js";
-import { type Packing, packingOf, unpacked } from "../../cf/packing.js";
+import { coordinateMark, type Packing, packingOf, unpacked } from "../../cf/packing.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type Axis, cellAxis, createAxis } from "../axis.js";
 import {
@@ -37,8 +37,7 @@ interface WholeArray {
 }
 
 /**
- * Reads a whole coordinate, or one step of it. It has no missing values (CF section 2.5.1) but those of its attributes: the array's
- * fill value is one of its numbers, such as the longitude 0, and is that of absent chunks.
+ * Reads a whole coordinate, or one step of it. A fill value 0 is one of its numbers, such as the longitude 0.
  * @param step Indices along the first axes, of which only these are read.
  * @param wantsExact Whether 64-bit integers are needed as they are.
  * @throws ReadFailure
@@ -66,7 +65,10 @@ export async function readWhole(
   const isText = "SUO".includes(dataType.kind);
   const hasExact = wantsExact && dataType.itemSize === 8 && "iuMm".includes(dataType.kind);
   const document = session.documentOf(source);
-  const packing: Packing = { ...variable.packing, missing: packingOf(variable.attrs).missing };
+  const packing: Packing = {
+    ...variable.packing,
+    missing: variable.packing.missing.filter((mark) => coordinateMark(mark) !== null),
+  };
   const whole = {
     numbers: isText ? undefined : new Float64Array(count),
     texts: isText ? new Array<string>(count).fill("") : undefined,
