@@ -22,7 +22,7 @@ export type {
   DatasetView,
   DatasetView as DatasetSnapshot,
 } from "./dataset/dataset.js";
-export { findGroup } from "./dataset/dataset.js";
+export { findArray, findGroup } from "./dataset/dataset.js";
 export type { GroupInput, VariableInput } from "./dataset/in-memory-tree.js";
 export {
   type CreateDataTreeOptions,

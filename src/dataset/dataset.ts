@@ -139,6 +139,18 @@ export function findGroup(snapshot: Pick<DatasetView, "id" | "tree">, groupPath:
   return group;
 }
 
+/** Returns the array of a path, with slashes as in {@link findGroup}. @throws ZpublishError `not-found` */
+export function findArray<Served extends ArrayView>(
+  snapshot: Pick<DatasetView, "id"> & { readonly arrays: ReadonlyMap<string, Served> },
+  variablePath: string,
+): Served {
+  const path = normalNodePath(variablePath);
+  const array = snapshot.arrays.get(path);
+  if (array === undefined)
+    throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${snapshot.id}'`);
+  return array;
+}
+
 /** Returns the overviews of a dataset. @throws ZpublishError `not-found` if its configuration asks for none. */
 export function overviewsOf({ id, overviews }: DatasetSnapshot): DatasetSnapshot {
   if (overviews !== undefined) return overviews;

@@ -9,8 +9,8 @@ import type { Plugin, PluginModule } from "./plugin.js";
 const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   dataset_info: () => import("./dataset-info-plugin.js"),
   explore: () => import("./explore-plugin.js"),
-  module_version: () => import("./module-version.js"),
-  plugin_info: () => import("./plugin-info.js"),
+  module_version: () => import("./service-info/module-version.js"),
+  plugin_info: () => import("./service-info/plugin-info.js"),
   select: () => import("./select/select-plugin.js"),
   thumbnail: () => import("./thumbnail-plugin.js"),
   zarr: () => import("./zarr-plugin.js"),

@@ -2,12 +2,11 @@ import { colourBandsOf } from "../cf/image-data.js";
 import { isCategorical } from "../cf/packing.js";
 import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../colour/colour-scales.js";
-import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { type DatasetSnapshot, findArray, type ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { parseQuery, readInteger, wrongParameter } from "../http/query.js";
 import type { BodyReply, RouteRequest } from "../http/reply.js";
 import type { QueryParameter } from "../http/router.js";
-import { normalNodePath } from "../model/data-tree.js";
 import { packageVersion } from "../observe/versions.js";
 import {
   choosePicture,
@@ -50,10 +49,8 @@ export default thumbnailPlugin;
 async function servePicture(context: CoreContext, { params, query }: RouteRequest): Promise<BodyReply> {
   const { indices, ...style } = parsePictureQuery(query);
   const snapshot = context.datasets.get(params.dataset_id as string);
-  const path = normalNodePath(params.var ?? "");
-  const array = snapshot.arrays.get(path);
-  if (array === undefined)
-    throw new ZpublishError("not-found", `Variable '${path}' not found in dataset '${snapshot.id}'`);
+  const array = findArray(snapshot, params.var ?? "");
+  const { path } = array.variable;
   const band = colourBandsOf(array.variable)?.axis ?? -1;
   const isOneBand = indices.has(array.variable.dims[band] ?? "") || hasColours(style);
   const choice = choosePicture(snapshot, array, style.size, isOneBand);

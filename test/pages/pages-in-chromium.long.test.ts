@@ -5,7 +5,7 @@ import { severalDatasets } from "../../src/dataset/dataset.js";
 import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
-import moduleVersion from "../../src/plugins/module-version.js";
+import moduleVersion from "../../src/plugins/service-info/module-version.js";
 import { createErrorPage } from "../../src/server/error-page.js";
 import { openBrowser } from "../support/clients/browser-page.js";
 import { clientMissing } from "../support/clients/require-client.js";

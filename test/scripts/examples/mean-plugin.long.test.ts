@@ -57,23 +57,27 @@ tell("part/wave", "time", "", xr.open_zarr(sys.argv[1], group="part", decode_tim
 print(json.dumps(means))
 `;
 
+/** Hours since 2020-01-01 of a time in ISO 8601. */
+function hoursOf(time: string): number {
+  return (Date.parse(time.endsWith("Z") ? time : `${time}Z`) - Date.UTC(2020, 0)) / 3_600_000;
+}
+
 interface Expected {
   readonly name: string;
   readonly dimension: string;
   readonly query: string;
   readonly dims: readonly string[];
-  readonly shape: readonly number[];
   readonly values: readonly (number | null)[];
   readonly coordinates: Readonly<Record<string, readonly number[]>>;
 }
 
 interface Answer {
-  readonly variable: string;
   readonly units: string | null;
   readonly dims: readonly string[];
-  readonly shape: readonly number[];
-  readonly values: readonly unknown[];
-  readonly coordinates: Readonly<Record<string, { readonly values: readonly number[] }>>;
+  /** In C order. */
+  readonly values: readonly (number | null)[];
+  /** Labels by dimension. */
+  readonly coordinates: Readonly<Record<string, readonly string[]>>;
 }
 
 t.test("the examples are right by the types of the public interface", async (t) => {
@@ -90,13 +94,13 @@ t.test(
     const expected = JSON.parse(askPython(WRITE, null, [join(folder, "air.zarr")])) as Expected[];
     const { url } = await npxZpublish(t, folder, ["air.zarr", "--plugin", "zpublish-mean"]);
     const ask = (name: string, query: string) => fetch(`${url}/datasets/air/mean/${name}?${query}`);
-    for (const { name, dimension, query, dims, shape, values, coordinates } of expected) {
+    for (const { name, dimension, query, dims, values, coordinates } of expected) {
       const title = `${name} over ${dimension}${query}`;
       const response = await ask(name, `dimension=${dimension}${query}`);
       t.equal(response.status, 200, title);
       const answer = (await response.json()) as Answer;
-      t.same([answer.variable, answer.dims, answer.shape], [name, dims, shape], title);
-      const means = answer.values.flat() as (number | null)[];
+      t.same(answer.dims, dims, title);
+      const means = answer.values;
       t.same(
         means.map((value) => value === null),
         values.map((value) => value === null),
@@ -105,10 +109,8 @@ t.test(
       // xarray sums float32 as float32.
       const errors = means.map((value, at) => Math.abs((value ?? 0) - (values[at] ?? 0)));
       t.ok(Math.max(...errors) < 2e-4, `${title}: at most ${Math.max(...errors)} apart`);
-      t.same(
-        Object.fromEntries(Object.entries(answer.coordinates).map(([key, { values }]) => [key, values])),
-        coordinates,
-      );
+      for (const [dim, labels] of Object.entries(answer.coordinates))
+        t.same(labels.map(dim === "time" ? hoursOf : Number), coordinates[dim], `${title}: ${dim}`);
       const again = await fetch(response.url, {
         headers: { "If-None-Match": response.headers.get("etag") ?? "" },
       });
@@ -117,11 +119,13 @@ t.test(
     t.equal(((await (await ask("wave", "dimension=time")).json()) as Answer).units, "K");
 
     const refusals: readonly (readonly [query: string, says: RegExp])[] = [
-      ["", /expected one of 'time', 'lat', 'lon', received ''/],
+      ["", /Expected one of time, lat, lon, received ''/],
       ["dimension=depth", /received 'depth'/],
-      ["dimension=time&isel=time:0:11", /expected 0 <= begin < end <= 10, received 'time:0:11'/],
-      ["dimension=time&isel=lat:3:3", /expected 0 <= begin < end <= 7/],
-      ["dimension=time&isel=level:0:1", /expected name:begin:end/],
+      ["dimension=time&dimension=lat", /Expected the parameter once, received 'lat'/],
+      ["dimension=time&step=2", /Expected one of dimension, isel, received 'step'/],
+      ["dimension=time&isel=time:0:11", /Expected name:begin:end within one of .*, received 'time:0:11'/],
+      ["dimension=time&isel=lat:3:3", /received 'lat:3:3'/],
+      ["dimension=time&isel=level:0:1", /Expected name:begin:end/],
     ];
     for (const [query, says] of refusals) {
       const response = await ask("wave", query);
@@ -132,5 +136,71 @@ t.test(
     t.match(await (await fetch(`${url}/openapi.json`)).text(), "/datasets/{dataset_id}/mean/{var}");
     const { version } = JSON.parse(readFileSync(join(PLUGINS, "zpublish-mean/package.json"), "utf8"));
     t.match(await (await fetch(`${url}/plugins`)).json(), { mean: { path: "zpublish-mean", version } });
+  },
+);
+
+/** Writes a store and prints the weighted mean that xarray reads of each box of it. */
+const WRITE_MAPS = `
+import json, sys
+import numpy as np, xarray as xr
+random = np.random.default_rng(25)
+dims = ("time", "lat", "lon")
+values = np.where(random.random((5, 13, 24)) < 0.1, np.nan, random.normal(280, 9, (5, 13, 24)))
+full = xr.Dataset(
+    {"t": (dims, values, {"units": "K"}), "zonal": (dims[:2], values[:, :, 0])},
+    {"time": np.arange(5) * 24, "lat": np.linspace(90, -90, 13), "lon": np.arange(24) * 15.0},
+)
+full["time"].attrs["units"] = "hours since 2020-01-01"
+full["lat"].attrs["units"] = "degrees_north"
+full["lon"].attrs["units"] = "degrees_east"
+full.to_zarr(sys.argv[1], consolidated=True, encoding={"t": {"chunks": (2, 5, 7), "dtype": "i2", "scale_factor": 0.01,
+    "add_offset": 273.15, "_FillValue": -32768}})
+read = xr.open_zarr(sys.argv[1])["t"]
+boxes = {
+    "": read,
+    "south=-30&north=45&west=15&east=90": read.sel(lat=slice(45, -30), lon=slice(15, 90)),
+    "south=0&west=-30&east=30": read.sel(lat=slice(90, 0), lon=[330, 345, 0, 15, 30]),
+}
+print(json.dumps({query: box.weighted(np.cos(np.deg2rad(box.lat))).mean(("lat", "lon")).values.tolist() for query, box in boxes.items()}))
+`;
+
+t.test(
+  "zpublish-area-mean answers with the weighted means that xarray computes",
+  { skip: clientMissing("xarray", "zarr") },
+  async (t) => {
+    const folder = await installPacked(t, "zpublish-area-mean");
+    const expected = JSON.parse(askPython(WRITE_MAPS, null, [join(folder, "maps.zarr")])) as Record<
+      string,
+      readonly number[]
+    >;
+    const { url } = await npxZpublish(t, folder, ["maps.zarr", "--plugin", "zpublish-area-mean"]);
+    const ask = (name: string, query: string) => fetch(`${url}/datasets/maps/area-mean/${name}?${query}`);
+    for (const [query, means] of Object.entries(expected)) {
+      const response = await ask("t", query);
+      t.equal(response.status, 200, query);
+      const answer = (await response.json()) as Answer;
+      t.equal(answer.units, "K");
+      t.same(answer.coordinates.time?.map(hoursOf), [0, 24, 48, 72, 96]);
+      const errors = means.map((mean, at) => Math.abs(mean - (answer.values[at] ?? Number.NaN)));
+      t.ok(Math.max(...errors) < 1e-3, `${query}: at most ${Math.max(...errors)} apart`);
+    }
+    for (const [name, query, status, says] of [
+      ["zonal", "", 422, /Expected latitude and longitude as last dimensions, received 'time, lat'/],
+      ["t", "south=46&north=47", 422, /Expected a box within .*, received 'south=46&north=47'/],
+      ["t", "south=abc", 422, /abc/],
+      ["t", "top=1", 422, /Expected one of south, north, west, east, received 'top'/],
+      ["none", "", 404, /Variable 'none' not found in dataset 'maps'/],
+    ] as const) {
+      const response = await ask(name, query);
+      t.equal(response.status, status, query);
+      t.match(await response.text(), says);
+    }
+    const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as {
+      paths: Readonly<
+        Record<string, { get: { parameters: readonly { name: string; description: string }[] } }>
+      >;
+    };
+    const parameters = paths["/datasets/{dataset_id}/area-mean/{var}"]?.get.parameters ?? [];
+    t.match(parameters[0], { name: "south", description: /^Southern edge of the box/ });
   },
 );

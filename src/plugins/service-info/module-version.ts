@@ -1,6 +1,4 @@
-import { stringifyJson } from "../json/stringify-json.js";
-import { packageVersion } from "../observe/versions.js";
-import type { Plugin } from "./plugin.js";
+import { type Plugin, packageVersion, stringifyJson } from "../../plugin-api.js";
 
 /** The plugin of `/versions`: versions of this package, its dependencies, Node.js and the system. */
 const moduleVersionPlugin = {

@@ -1,8 +1,11 @@
-import type { Document } from "../http/reply.js";
-import type { JsonObject } from "../json/json-value.js";
-import { stringifyJson } from "../json/stringify-json.js";
-import { packageVersion } from "../observe/versions.js";
-import type { Plugin, PluginContext } from "./plugin.js";
+import {
+  type Document,
+  type JsonObject,
+  type Plugin,
+  type PluginContext,
+  packageVersion,
+  stringifyJson,
+} from "../../plugin-api.js";
 
 /** The plugin of `/plugins`: name, origin and version of every loaded plugin. */
 const pluginInfoPlugin = {
