@@ -93,8 +93,8 @@ export function createChunkLocator() {
   return {
     /** @throws ZpublishError `not-found` if the key is not canonical, or outside the grid */
     locate(given: DatasetSnapshot, array: ServedArray, chunkKey: string): ServedChunk {
-      // Overviews hand on arrays of the dataset: their chunks are the dataset's.
-      const snapshot = array.isOfOverviews ? given : (given.levels?.dataset ?? given);
+      // Overviews hand on arrays of the dataset, and encodings cut them: their chunks are the dataset's.
+      const snapshot = array.isOfOverviews ? given : (given.levels?.dataset ?? given.encoded ?? given);
       const access = accessOf(snapshot, array);
       const name = access.tag + chunkKey;
       const known = recent.get(name);

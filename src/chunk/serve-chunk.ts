@@ -16,7 +16,7 @@ import {
   type ServedChunk,
 } from "./delivery.js";
 import { createReadMemory } from "./memory.js";
-import { openServedReader, type ReadServed } from "./served-reader.js";
+import { type FindServed, openServedReader, type ReadServed } from "./served-reader.js";
 
 /** Passthrough reads at a time. If six stores hang, others wait until `--source-timeout` is over. */
 const MAX_READS = 192;
@@ -59,6 +59,11 @@ export function createChunkService({
     recycle,
   };
   const { obtainOnce, readServed, warmOnce } = createObtaining(cache, means);
+  const findServed: FindServed = (chunk, version) => {
+    if (cache.current.stats.isOff) return undefined;
+    const isMade = !isAbsent(version) || !chunk.array.plan.absentIsAbsent;
+    return !isMade || cache.current.byteLengthOf(requestOf(chunk, version).cacheKey) !== undefined;
+  };
   const answered = { hit: 0, pass: 0, miss: 0 };
   const bytes = { hit: 0, pass: 0, miss: 0 };
 
@@ -102,7 +107,7 @@ export function createChunkService({
     async read(snapshot, array, chunkKey, signal) {
       const { coords, snapshot: owner } = locate(snapshot, array, chunkKey);
       if (signal?.aborted) throw new ZpublishError("cancelled", "the caller has gone");
-      const reader = openServedReader(owner, array, "always", readServed);
+      const reader = openServedReader(owner, array, "always", readServed, findServed);
       const allocate = (byteLength: number) => new Uint8Array(byteLength);
       const chunk = await reader.read(coords, { allocate, signal });
       return chunk?.bytes as Uint8Array<ArrayBuffer> | undefined;
@@ -118,7 +123,8 @@ export function createChunkService({
       const isPassed = passes === "files" || (passes === "chunks" && !stored && !isAbsent(version));
       return isPassed ? { outcome: "stored", byteLength: 0 } : warmOnce(request, signal);
     },
-    openReader: (snapshot, array, freshness) => openServedReader(snapshot, array, freshness, readServed),
+    openReader: (snapshot, array, freshness) =>
+      openServedReader(snapshot, array, freshness, readServed, findServed),
     forget,
     stats: { answered, bytes, reads },
   };

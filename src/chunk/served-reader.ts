@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight, type Waiting } from "../collections/single-flight.js";
@@ -31,6 +32,9 @@ export type ReadServed = <T>(
   signal: AbortSignal | undefined,
 ) => Promise<T>;
 
+/** Tells whether a served chunk is in the cache in a version; undefined if there is no cache. */
+export type FindServed = (chunk: ServedChunk, version: ChunkVersion) => boolean | undefined;
+
 /**
  * Opens a reader of the chunks of a served array. Versions are cached for `freshness`, because one overview chunk depends on thousands
  * of stored chunks; a read that finds another version ends that.
@@ -40,6 +44,7 @@ export function openServedReader(
   array: ServedArray,
   freshness: Freshness,
   readServed: ReadServed,
+  findServed: FindServed,
 ): ChunkReader {
   const { plan } = array;
   const believed = createBoundedMap<Believed>({ maxEntries: MAX_KNOWN });
@@ -72,6 +77,11 @@ export function openServedReader(
     return found;
   }
 
+  async function versionOf(coords: readonly number[], signal?: AbortSignal): Promise<ChunkVersion> {
+    const found = snapshot.immutable ? undefined : await look(coords, signal && { signal });
+    return found === undefined ? IMMUTABLE : { wasChecked: true, token: found.token };
+  }
+
   async function read(
     coords: readonly number[],
     { allocate, signal }: ReadOptions = {},
@@ -83,8 +93,7 @@ export function openServedReader(
       own.set(bytes);
       return own;
     };
-    const found = snapshot.immutable ? undefined : await look(coords);
-    const version = found === undefined ? IMMUTABLE : { wasChecked: true, token: found.token };
+    const version = await versionOf(coords);
     if (isAbsent(version) && plan.absentIsAbsent) return undefined;
     try {
       const bytes = await readServed(chunk, version, copy, signal);
@@ -109,6 +118,12 @@ export function openServedReader(
       }));
     },
     read,
+    async isCached(coords, signal) {
+      // Several are looked up at a time.
+      if (signal !== undefined) setMaxListeners(0, signal);
+      const chunk = createServedChunk(snapshot, array, keyOf(coords), coords);
+      return findServed(chunk, await versionOf(coords, signal));
+    },
   };
 }
 

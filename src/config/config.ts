@@ -49,6 +49,8 @@ export interface DatasetConfig {
   readonly encoding: EncodingConfig;
   /** Encodings by variable path without a leading slash. They win over `encoding`. */
   readonly variables: Readonly<Record<string, EncodingConfig>>;
+  /** Further encodings by name, each published as a store of its own beside the dataset. They win over `encoding` and `variables`. */
+  readonly encodings?: Readonly<Record<string, EncodingConfig>>;
   /** Coarser levels that are published beside the dataset; false for none. Default: that of `--overviews`. */
   readonly overviews?: OverviewsConfig | false;
   /**

@@ -99,6 +99,14 @@ const encodingShape = {
 
 const encodingSchema = strictObject("an object of chunks, compressor, filters", encodingShape);
 
+/** Names of encodings are segments of URLs. */
+const ENCODING_NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/i;
+
+const encodingsSchema = namedSchema("encodings by name", encodingSchema).refine(
+  (encodings) => Object.keys(encodings).every((name) => ENCODING_NAME.test(name)),
+  { error: "expected names of encodings, of at most 64 letters, digits, hyphens and underscores" },
+);
+
 const freshnessSchema = z.custom<number | "always" | "immutable">(
   (value) => value === "always" || value === "immutable" || (typeof value === "number" && value >= 0),
   { error: 'expected "always", "immutable", or a number of seconds' },
@@ -145,6 +153,7 @@ const servedShape = {
   freshness: freshnessSchema.optional(),
   references: referencesSchema.optional(),
   encoding: encodingSchema.optional(),
+  encodings: encodingsSchema.optional(),
   overviews: overviewsSchema.optional(),
 };
 
@@ -186,12 +195,22 @@ type ServedKeys = { readonly [K in keyof typeof servedShape]?: z.output<(typeof 
  * @param directory Directory that relative paths begin in.
  */
 export function createServedConfig(
-  { cacheControl, immutable = false, freshness, references: said, encoding = {}, overviews }: ServedKeys,
+  {
+    cacheControl,
+    immutable = false,
+    freshness,
+    references: said,
+    encoding = {},
+    encodings,
+    overviews,
+  }: ServedKeys,
   directory: string,
 ): Omit<DatasetConfig, "id" | "location" | "variables"> {
   const references = said && absoluteReferences(said, directory);
+  const named = Object.entries(encodings ?? {}).map(([name, each]) => [name, withoutUndefined(each)]);
   return {
     ...withoutUndefined({ cacheControl, freshness, references, overviews }),
+    ...(named.length > 0 && { encodings: Object.fromEntries(named) }),
     immutable: immutable || freshness === "immutable",
     encoding: withoutUndefined(encoding),
   };

@@ -37,6 +37,11 @@ export interface ServedArray extends ArrayView {
   /** Hash of the path, both documents and the plan: the array's part of the dataset's revision. */
   readonly digest: string;
   /**
+   * Other cuts of the array, whose chunks this server makes and caches: values are read from the one that suits a selection. Undefined
+   * if there are none.
+   */
+  readonly cuts?: readonly StoredArray[] | undefined;
+  /**
    * True if overviews make the array. Their other arrays are the dataset's own: the chunks of both have one ETag, and one entry of the
    * cache.
    */
@@ -80,6 +85,10 @@ export interface DatasetSnapshot extends DatasetView {
   readonly withdrawn: ReadonlySet<string>;
   readonly location: string;
   readonly overviews?: DatasetSnapshot | undefined;
+  /** The dataset in its further encodings, by their names; undefined if the configuration asks for none. */
+  readonly encodings?: ReadonlyMap<string, DatasetSnapshot> | undefined;
+  /** The dataset, of a snapshot that is one of its `encodings`: their chunks are its chunks. Undefined for datasets. */
+  readonly encoded?: DatasetSnapshot | undefined;
   /** Levels of a snapshot that is the `overviews` of a dataset; undefined for datasets. */
   readonly levels?: OverviewLevels | undefined;
 }
@@ -158,6 +167,13 @@ export function overviewsOf({ id, overviews }: DatasetSnapshot): DatasetSnapshot
     "not-found",
     `Dataset '${id}' has no overviews: its configuration does not ask for them`,
   );
+}
+
+/** Returns a dataset in one of its further encodings. @throws ZpublishError `not-found` if its configuration has none of that name. */
+export function encodingOf({ id, encodings }: DatasetSnapshot, name: string): DatasetSnapshot {
+  const found = encodings?.get(name);
+  if (found !== undefined) return found;
+  throw new ZpublishError("not-found", `Encoding '${name}' not found in dataset '${id}'`);
 }
 
 /**

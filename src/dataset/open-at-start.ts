@@ -122,9 +122,10 @@ export function createOpener(
 }
 
 /** Tells whether a configuration names arrays or dimensions, which can be checked only against the whole dataset. */
-function namesParts({ encoding, variables }: DatasetConfig): boolean {
-  const { chunks } = encoding;
-  return Object.keys(variables).length > 0 || (chunks !== undefined && !Array.isArray(chunks));
+function namesParts({ encoding, encodings = {}, variables }: DatasetConfig): boolean {
+  const namesDimensions = ({ chunks }: DatasetConfig["encoding"]) =>
+    chunks !== undefined && !Array.isArray(chunks);
+  return Object.keys(variables).length > 0 || [encoding, ...Object.values(encodings)].some(namesDimensions);
 }
 
 function assertUniqueIds(configs: readonly DatasetConfig[]): void {

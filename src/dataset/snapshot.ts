@@ -15,6 +15,7 @@ import { createEncodingPlan, type EncodingRequest } from "../zarr/plan/create-en
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal, StoredTree } from "../zarr/stored-tree.js";
 import { createServedArray, type DatasetSnapshot, type ServedArray } from "./dataset.js";
+import { configOfEncoding, withEncodings } from "./encodings.js";
 import { type OverviewOptions, withOverviews } from "./overviews/overviews.js";
 
 /** An array for which an encoding is asked. */
@@ -104,6 +105,34 @@ export function* snapshotSteps(
   cacheControlDefault: string,
   { before, ...options }: SnapshotOptions = {},
 ): CooperativeTask<DatasetSnapshot> {
+  const { maxChunkBytes } = options;
+  const encode = (of: DatasetConfig, place: string, last: DatasetSnapshot | undefined) =>
+    plainSteps(of, { place, ofDataset: config }, tree, cacheControlDefault, last, maxChunkBytes);
+  const plain = yield* encode(config, "encoding", before);
+  const encodings = new Map<string, DatasetSnapshot>();
+  for (const name of Object.keys(config.encodings ?? {}))
+    encodings.set(
+      name,
+      yield* encode(configOfEncoding(config, name), `encodings.${name}`, before?.encodings?.get(name)),
+    );
+  const encoded = yield* withEncodings(plain, encodings, options, () => snapshot);
+  const snapshot = withOverviews(encoded, config.overviews, options);
+  return snapshot;
+}
+
+/**
+ * Makes a snapshot in one encoding, without overviews.
+ * @param place Key of the encoding in the configuration.
+ * @param ofDataset Configuration of the dataset: coordinates of dimensions are encoded as it says, because clients read them whole.
+ */
+function* plainSteps(
+  config: DatasetConfig,
+  { place, ofDataset }: { readonly place: string; readonly ofDataset: DatasetConfig },
+  tree: StoredTree,
+  cacheControlDefault: string,
+  before: DatasetSnapshot | undefined,
+  maxChunkBytes: number | undefined,
+): CooperativeTask<DatasetSnapshot> {
   const arrays = new Map<string, ServedArray>();
   const refused: Refusal[] = [...tree.refused];
   const warnings: string[] = [...tree.warnings];
@@ -119,13 +148,9 @@ export function* snapshotSteps(
       const dimsOfArray = dims[index]!;
       for (const name of dimsOfArray) dimNames.add(name);
       try {
-        const served = serveArray(
-          config,
-          stored,
-          dimsOfArray,
-          before?.arrays.get(stored.path),
-          options.maxChunkBytes,
-        );
+        const last = before?.arrays.get(stored.path);
+        const isWhole = dimsOfArray.length === 1 && dimsOfArray[0] === stored.name;
+        const served = serveArray(isWhole ? ofDataset : config, stored, dimsOfArray, last, maxChunkBytes);
         arrays.set(stored.path, served);
         variables.push(served.variable);
       } catch (error) {
@@ -136,12 +161,15 @@ export function* snapshotSteps(
     contents.push({ path: group.path, attrs: group.attrs, variables });
     warnings.push(...(yield* dimensionConflicts(contents.at(-1)!)));
   }
-  const problems = [...unknownVariables(config, arrays, refused), ...unknownDimensions(config, dimNames)];
+  const problems = [
+    ...unknownVariables(config, arrays, refused),
+    ...unknownDimensions(config, place, dimNames),
+  ];
   if (before === undefined && problems.length > 0)
     throw new ZpublishError("invalid-config", problems.join("\n"));
   warnings.push(...problems, ...replacedCodecs(arrays), ...withoutV3(arrays));
 
-  const snapshot: DatasetSnapshot = {
+  return {
     id: config.id,
     location: config.location,
     revision: yield* revisionSteps(contents, arrays),
@@ -156,7 +184,6 @@ export function* snapshotSteps(
     cacheControl: config.cacheControl ?? cacheControlDefault,
     immutable: config.immutable,
   };
-  return withOverviews(snapshot, config.overviews, options);
 }
 
 function withdrawnOf(refused: readonly Refusal[], before: DatasetSnapshot | undefined): ReadonlySet<string> {
@@ -203,13 +230,16 @@ function unknownVariables(
     .map((path) => `variables: expected the path of an array (${some(arrays.keys())}), received '${path}'`);
 }
 
-/** Lists dimensions in the `chunks` of the dataset's `encoding` that no array has, one line each. */
-function unknownDimensions(config: DatasetConfig, dimNames: ReadonlySet<string>): string[] {
-  const { chunks = [] } = config.encoding;
+/** Lists dimensions in the `chunks` of the dataset's encoding that no array has, one line each. @param place Key of the encoding. */
+function unknownDimensions(
+  { encoding: { chunks = [] } }: DatasetConfig,
+  place: string,
+  dimNames: ReadonlySet<string>,
+): string[] {
   return Object.keys(Array.isArray(chunks) ? {} : chunks)
     .filter((name) => !dimNames.has(name))
     .map(
-      (name) => `encoding.chunks: expected a dimension of some array (${some(dimNames)}), received '${name}'`,
+      (name) => `${place}.chunks: expected a dimension of some array (${some(dimNames)}), received '${name}'`,
     );
 }
 

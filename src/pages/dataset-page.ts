@@ -90,6 +90,7 @@ ${stores.length > 0 && renderUsage(group, stores)}
 ${renderRefused(snapshot, group)}
 ${content}
 ${isRoot && stores.length > 0 && snapshot.overviews !== undefined && renderOverviews(snapshot.overviews, stores)}
+${isRoot && stores.length > 0 && [...(snapshot.encodings ?? [])].map(([name, encoded]) => renderEncoding(name, encoded, stores))}
 ${renderAddresses(snapshot, group, nested, stores)}`,
   });
 }
@@ -122,6 +123,44 @@ function hasContent({ variables, childNames }: Group): boolean {
   return variables.size > 0 || childNames.length > 0;
 }
 
+/** Renders the URLs of stores that lie below a dataset. @param place Path there; trusted. */
+function renderStores(place: string, what: string, stores: readonly StorePrefix[]): Markup[] {
+  const token = trustedMarkup(TOKEN_QUERY);
+  return stores.map((prefix) => {
+    const { version, document } = STORES[prefix];
+    const slashed = trustedMarkup(`${UP}${place}/${prefix}/`);
+    return markup`${renderCode(`Zarr v${version} URL of ${what}`, trustedMarkup(`${DATASET_URL}${place}/${prefix}`))}
+<ul class="links" aria-label="Zarr v${version} store of ${what}"><li class="muted">Zarr v${version} store:</li><li><a href="${slashed}${token}">files</a></li><li><a href="${slashed}${document}${token}">${document}</a></li></ul>
+`;
+  });
+}
+
+/** Renders the URLs of a dataset in another encoding, and the variables whose chunks are others there. */
+function renderEncoding(
+  name: string,
+  { arrays, encoded }: DatasetSnapshot,
+  stores: readonly StorePrefix[],
+): Markup {
+  const others = [...arrays.values()].filter(({ variable: { path, chunkShape } }) => {
+    const own = encoded?.arrays.get(path)?.variable.chunkShape;
+    return own?.some((length, axis) => length !== chunkShape[axis]);
+  });
+  return markup`<section class="usage"><details class="fold"><summary><h2 class="head">Encoding ${name}</h2></summary><div class="panel">
+${renderStores(`encodings/${name}`, `the encoding ${name}`, stores)}${
+  others.length > 0 &&
+  markup`<p>The same values in other chunks:</p>
+<ul class="list">${others.slice(0, MAX_CUT_VARIABLES).map(
+    ({
+      variable: { path, dims, chunkShape },
+    }) => markup`<li>${path} <span class="muted">${dims.map((dim, axis) => `${dim}: ${formatCount(chunkShape[axis]!)}`).join(", ")}</span></li>
+`,
+  )}</ul>${others.length > MAX_CUT_VARIABLES && markup`<p class="muted">and ${formatCounted(others.length - MAX_CUT_VARIABLES, "other variable")}</p>`}`
+}</div></details></section>`;
+}
+
+/** Variables of an encoding that a page lists. */
+const MAX_CUT_VARIABLES = 20;
+
 /** Renders the URLs of a dataset's overviews, and their levels: length of the axes, and size of the largest variable. */
 function renderOverviews(overviews: DatasetSnapshot, stores: readonly StorePrefix[]): Markup {
   const [first = "zarr"] = stores;
@@ -129,13 +168,7 @@ function renderOverviews(overviews: DatasetSnapshot, stores: readonly StorePrefi
   const summaries = describeLevels(overviews);
   const coarser = formatCounted(summaries.length - 1, "coarser level");
   return markup`<section class="usage"><details class="fold"><summary><h2 class="head">Overviews</h2></summary><div class="panel">
-${stores.map((prefix) => {
-  const { version, document } = STORES[prefix];
-  const slashed = trustedMarkup(`${UP}overviews/${prefix}/`);
-  return markup`${renderCode(`Zarr v${version} URL of the overviews`, trustedMarkup(`${DATASET_URL}overviews/${prefix}`))}
-<ul class="links" aria-label="Zarr v${version} store of the overviews"><li class="muted">Zarr v${version} store:</li><li><a href="${slashed}${token}">files</a></li><li><a href="${slashed}${document}${token}">${document}</a></li></ul>
-`;
-})}${
+${renderStores("overviews", "the overviews", stores)}${
   summaries.length > 0 &&
   markup`<p>The dataset and ${coarser}:</p>
 <ul class="list">${summaries.map(

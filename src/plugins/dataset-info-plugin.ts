@@ -1,5 +1,5 @@
 import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
-import { type DatasetSnapshot, findGroup, overviewsOf } from "../dataset/dataset.js";
+import { type DatasetSnapshot, encodingOf, findGroup, overviewsOf } from "../dataset/dataset.js";
 import { type IdSelection, selectIds } from "../dataset/id-page.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { queryToken } from "../http/handle-request.js";
@@ -82,9 +82,40 @@ function pageRoutes(context: CoreContext): readonly Route[] {
         return listingPieces({ title: `${context.datasetPath(overviews.id)}overviews/`, entries });
       });
     }),
+    ...encodingPages(context),
     page(GROUP, "Page of a group", (snapshot, request) =>
       pages.reply(snapshot, groupOf(snapshot, request), false, request),
     ),
+  ];
+}
+
+/** Directory listing of the stores of a further encoding, to which those of its stores lead back. */
+function encodingPages(context: CoreContext): readonly Route[] {
+  const { datasets } = context;
+  const find = ({ params }: RouteRequest) =>
+    encodingOf(datasets.get(params.dataset_id as string), params.encoding as string);
+  const page = (path: string, summary: string, handler: Route["handler"]): Route => ({
+    path: `${DATASET}/encodings/{encoding}${path}`,
+    priority: "page",
+    operation: {
+      ...{ summary, contentType: HTML_TYPE },
+      parameters: { ...DATASET_PARAMETERS, encoding: "Name of the encoding, as `info` lists it" },
+    },
+    handler,
+  });
+  return [
+    page("", "Redirects to the directory listing of an encoding", (request) => {
+      find(request);
+      return { kind: "redirect", to: "with-slash" };
+    }),
+    page("/", "Directory listing of a dataset in another encoding, with relative links", (request) => {
+      const encoded = find(request);
+      return documentReply(context, encoded, "dataset_info encoding", "/", HTML_TYPE, () => {
+        const entries = storesOf(context).map((prefix) => `${prefix}/`);
+        const place = `${context.datasetPath(encoded.id)}encodings/${request.params.encoding}/`;
+        return listingPieces({ title: place, entries });
+      });
+    }),
   ];
 }
 
@@ -101,7 +132,7 @@ function createJsonRoutes(context: CoreContext): readonly Route[] {
     const operation = { ...common, summary, schema };
     const memoName = `dataset_info ${name}`;
     const reply = (snapshot: DatasetSnapshot, group: Group) =>
-      jsonReply(context, snapshot, memoName, group.path, () => content(group));
+      jsonReply(context, snapshot, memoName, group.path, () => content(group, snapshot));
     return [
       datasetRoute(context, `/${name}`, { ...operation, description: "For the root group." }, (snapshot) =>
         reply(snapshot, snapshot.tree.root),
@@ -123,7 +154,7 @@ interface GroupDocument {
   readonly name: string;
   readonly summary: string;
   readonly schema: Readonly<Record<string, unknown>>;
-  readonly content: (group: Group) => CooperativeTask<JsonValue>;
+  readonly content: (group: Group, snapshot: DatasetSnapshot) => CooperativeTask<JsonValue>;
 }
 
 const GROUP_DOCUMENTS: readonly GroupDocument[] = [
@@ -141,7 +172,8 @@ const GROUP_DOCUMENTS: readonly GroupDocument[] = [
   },
   {
     name: "info",
-    summary: "Dimensions, variables and attributes of a group, similar to NCO-JSON",
+    summary:
+      "Dimensions, variables and attributes of a group, similar to NCO-JSON, and its further encodings",
     schema: OBJECT,
     content: groupSchema,
   },
@@ -176,8 +208,14 @@ function variableDict({ dims, attrs, dataType, shape }: Variable): JsonObject {
   return { dims, attrs, dtype: dataType.numpyStr, shape };
 }
 
-/** Describes a group by a schema near NCO-JSON: dimensions, variables with types and attributes, global attributes. */
-export function* groupSchema(group: Group): CooperativeTask<JsonObject> {
+/**
+ * Describes a group by a schema near NCO-JSON: dimensions, variables with types and attributes, global attributes. If its dataset has
+ * further encodings, also the chunk lengths of the variables in each.
+ */
+export function* groupSchema(
+  group: Group,
+  { encodings }: Pick<DatasetSnapshot, "encodings"> = {},
+): CooperativeTask<JsonObject> {
   const variables: [string, JsonObject][] = [];
   for (const [name, { dataType, dims, attrs }] of group.variables) {
     yield;
@@ -187,7 +225,15 @@ export function* groupSchema(group: Group): CooperativeTask<JsonObject> {
     dimensions: yield* objectSteps(group.dims),
     variables: yield* objectSteps(variables),
     global_attributes: group.attrs,
+    ...(encodings !== undefined && {
+      encodings: yield* objectSteps([...encodings].map(([name, each]) => [name, chunksOf(each, group)])),
+    }),
   };
+}
+
+function chunksOf({ tree }: DatasetSnapshot, { path }: Group): JsonObject {
+  const variables = [...(tree.groups.get(path)?.variables ?? [])];
+  return { chunks: Object.fromEntries(variables.map(([name, { chunkShape }]) => [name, chunkShape])) };
 }
 
 const MAX_LIMIT = 10_000;

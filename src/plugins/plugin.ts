@@ -135,6 +135,8 @@ export interface ProvidedDataset {
   readonly encoding?: EncodingConfig;
   /** Encodings by variable path. They win over `encoding`. */
   readonly variables?: Readonly<Record<string, EncodingConfig>>;
+  /** Further encodings by name, each a store of its own below `encodings/`. They win over `encoding` and `variables`. */
+  readonly encodings?: Readonly<Record<string, EncodingConfig>>;
   /** Coarser levels; true for all defaults. Default: as configured for all datasets. */
   readonly overviews?: boolean | Partial<OverviewsConfig>;
 }

@@ -1,6 +1,7 @@
 import { regularAxis } from "../cf/axis-order.js";
 import {
   type DatasetSnapshot,
+  encodingOf,
   type OverviewLevels,
   overviewsOf,
   type ServedArray,
@@ -125,7 +126,7 @@ export interface ChunkName {
   readonly isOfScalar?: boolean;
 }
 
-/** Creates the plugin that serves every dataset, its overviews, and every group of them as stores of one format. */
+/** Creates the plugin that serves every dataset, its overviews and further encodings, and every group of them as stores of one format. */
 export function createStorePlugin(format: StoreFormat) {
   return {
     name: format.name,
@@ -135,31 +136,48 @@ export function createStorePlugin(format: StoreFormat) {
       const place = (name: string, snapshotOf: StorePlace["snapshotOf"]) =>
         createRoutes(format, context, { name, path: `/datasets/{dataset_id}/${name}`, snapshotOf });
       const ofOverviews = place(`overviews/${format.name}`, overviewsOf);
-      return [...place(format.name, (dataset) => dataset), ...ofOverviews.map(describedAsOverviews)];
+      const ofEncodings = place(`encodings/{encoding}/${format.name}`, (dataset, params) =>
+        encodingOf(dataset, params.encoding as string),
+      );
+      return [
+        ...place(format.name, (dataset) => dataset),
+        ...ofOverviews.map((route) => described(route, ", in overviews", OVERVIEWS)),
+        ...ofEncodings.map((route) => described(route, ", in another encoding", ENCODINGS, ENCODING)),
+      ];
     },
   } satisfies Plugin;
 }
 
 /** A place below a dataset at which its arrays, or coarser levels of them, are a Zarr store. */
 interface StorePlace {
-  /** Path below the dataset: `zarr`, `overviews/zarr`. */
+  /** Template of the path below the dataset: `zarr`, `overviews/zarr`, `encodings/{encoding}/zarr`. */
   readonly name: string;
   /** Template of its URL, without a slash at its end. */
   readonly path: string;
   /** Returns the snapshot that is served there. @throws ZpublishError `not-found` if the dataset has none. */
-  readonly snapshotOf: (dataset: DatasetSnapshot) => DatasetSnapshot;
+  readonly snapshotOf: (dataset: DatasetSnapshot, params: Params) => DatasetSnapshot;
 }
 
-function describedAsOverviews(route: Route): Route {
-  const levels =
-    "Of the overviews: group `0` is the dataset itself, `1`, `2`, … have half, a quarter, … of its cells per axis.";
+const OVERVIEWS =
+  "Of the overviews: group `0` is the dataset itself, `1`, `2`, … have half, a quarter, … of its cells per axis.";
+const ENCODINGS =
+  "Of the dataset in another encoding: the same values in other chunks, as the configuration says.";
+const ENCODING = { encoding: "Name of the encoding, as `info` lists it" };
+
+function described(
+  route: Route,
+  where: string,
+  text: string,
+  parameters: Record<string, string> = {},
+): Route {
   const { summary, description } = route.operation;
   return {
     ...route,
     operation: {
       ...route.operation,
-      summary: `${summary}, in overviews`,
-      description: description === undefined ? levels : `${description} ${levels}`,
+      summary: `${summary}${where}`,
+      description: description === undefined ? text : `${description} ${text}`,
+      parameters: { ...route.operation.parameters, ...parameters },
     },
   };
 }
@@ -184,7 +202,7 @@ function createRoutes(format: StoreFormat, context: CoreContext, place: StorePla
       priority: "page",
       operation: { summary: "Redirects to the directory listing of the store", contentType: HTML_TYPE },
       handler({ params }) {
-        place.snapshotOf(datasets.get(params.dataset_id as string));
+        place.snapshotOf(datasets.get(params.dataset_id as string), params);
         return { kind: "redirect", to: "with-slash" };
       },
     },
@@ -264,7 +282,7 @@ function storeHandler(
 ): Route["handler"] {
   return ({ params }) => {
     const dataset = datasets.get(params.dataset_id as string);
-    const snapshot = snapshotOf(dataset);
+    const snapshot = snapshotOf(dataset, params);
     try {
       return answer(snapshot, params);
     } catch (error) {
@@ -272,7 +290,7 @@ function storeHandler(
       if (!isAbsent || !mayBeNew(snapshot, params)) throw error;
       return datasets.refreshBeforeNotFound(dataset).then((newer) => {
         if (newer === dataset) throw error;
-        return answer(snapshotOf(newer), params);
+        return answer(snapshotOf(newer, params), params);
       });
     }
   };
@@ -343,7 +361,8 @@ function createStore(format: StoreFormat, context: CoreContext, placeName: strin
   function listing(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
     const path = nodePathOf(params);
     const entries = entriesAt(snapshot, path, params);
-    const title = `${context.datasetPath(snapshot.id)}${placeName}/${path}`;
+    const place = placeName.replace("{encoding}", params.encoding ?? "");
+    const title = `${context.datasetPath(snapshot.id)}${place}/${path}`;
     return documentReply(context, snapshot, listingName, path, HTML_TYPE, () =>
       listingDocument(title, entries),
     );

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
 import { missingMarkOf } from "../cf/image-data.js";
 import { copyPlaces } from "../codec/copy-strided.js";
@@ -32,6 +33,7 @@ import {
   pickedLength,
 } from "../zarr/plan/item-pick.js";
 import type { StoredArray } from "../zarr/stored-array.js";
+import { findBestCut, type Touching, touchedByBox, touchedByPoints } from "./choose-cut.js";
 import { createCoordinates } from "./coordinates.js";
 import type {
   AxisSelection,
@@ -62,7 +64,7 @@ const GUESSED_ITEM_BYTES = 64;
 const plans = new WeakMap<StoredArray, ReadPlan>();
 
 /** Plans the reading of an array once. @throws ZpublishError `unsupported`, naming the array, if its chunks cannot be decoded */
-function readPlanOf({ stored }: ServedArray, maxChunkBytes: number | undefined): ReadPlan {
+function readPlanOf({ stored }: Pick<ServedArray, "stored">, maxChunkBytes: number | undefined): ReadPlan {
   const known = plans.get(stored);
   if (known !== undefined) return known;
   const { plan: encoding, filter } = createItemPlan(stored, maxChunkBytes);
@@ -122,6 +124,60 @@ export function createValues(parts: ValuesParts): Values {
   // What plugins have a view of is such an array.
   const planOf = (array: ArrayView) => readPlanOf(array as ServedArray, maxChunkBytes);
 
+  /** Returns the plan of another cut that suits a selection better than the stored one; undefined if there is none. */
+  async function betterPlan(
+    array: ArrayView,
+    plan: ReadPlan,
+    touching: Touching,
+    signal: ReadValuesOptions["signal"],
+  ) {
+    const { cuts = [] } = array as ServedArray;
+    const plans = cuts.map((stored) => readPlanOf({ stored }, maxChunkBytes));
+    return plans.length === 0 ? undefined : findBestCut(plan, plans, touching, signal);
+  }
+
+  /** Reads from the cut that suits best. If that fails, its chunks may lie over ones that nothing else needs: the stored cut is read. */
+  async function readBest(
+    array: ArrayView,
+    touching: Touching,
+    options: ReadValuesOptions,
+    reading: Reading,
+    read: (reading: Reading) => Promise<ItemsMade>,
+  ): Promise<ItemsMade> {
+    const better = await betterPlan(array, reading.plan, touching, options.signal);
+    if (better === undefined) return read(reading);
+    const other = openReading(better, parts, options);
+    try {
+      return await read(other);
+    } catch {
+      return read(reading);
+    } finally {
+      other.work.end();
+    }
+  }
+
+  async function* streamBest(
+    array: ArrayView,
+    plan: ReadPlan,
+    selection: readonly AxisSelection[],
+    options: StreamValuesOptions,
+  ): AsyncGenerator<ValueBlock> {
+    const { firstItem = 0, itemCount = Number.POSITIVE_INFINITY, reserve: _reserve, ...rest } = options;
+    const better = await betterPlan(array, plan, touchedByBox(selection), options.signal);
+    let sent = 0;
+    try {
+      const reading = openReading(better ?? plan, parts, options);
+      for await (const block of streamBox(reading, selection, options)) {
+        yield block;
+        sent += block.shape[0]!;
+      }
+    } catch (error) {
+      if (better === undefined || options.signal?.aborted) throw error;
+      const left = { ...rest, firstItem: firstItem + sent, itemCount: itemCount - sent };
+      yield* streamBox(openReading(plan, parts, options), selection, left);
+    }
+  }
+
   const values: Omit<Values, keyof CoordinateValues> = {
     dataType: (array, decode) => valueTypeOf(planOf(array), decode, "<"),
     cost(array, selection, { decode = false } = {}) {
@@ -137,14 +193,13 @@ export function createValues(parts: ValuesParts): Values {
       assertInside(plan.encoding, selection);
       const shape = selection.map(pickedLength);
       return readWhole(openReading(plan, parts, options), shape, options, (reading) =>
-        readBox(reading, selection),
+        readBest(array, touchedByBox(selection), options, reading, (best) => readBox(best, selection)),
       );
     },
     stream(_snapshot, array, selection, options = {}) {
       const plan = planOf(array);
       assertInside(plan.encoding, selection);
-      const open = () => openReading(plan, parts, options);
-      return { [Symbol.asyncIterator]: () => streamBox(open(), selection, options) };
+      return { [Symbol.asyncIterator]: () => streamBest(array, plan, selection, options) };
     },
     async readPoints(_snapshot, array, points, options = {}) {
       const plan = planOf(array);
@@ -157,7 +212,9 @@ export function createValues(parts: ValuesParts): Values {
         );
       }
       return readWhole(openReading(plan, parts, options), [count], options, (reading) =>
-        readAtPoints(reading, points, count),
+        readBest(array, touchedByPoints(points), options, reading, (best) =>
+          readAtPoints(best, points, count),
+        ),
       );
     },
     async run<T>(module: URL | string, data: unknown, { signal, transfer }: RunModuleOptions = {}) {
@@ -402,6 +459,8 @@ interface Work {
 function beginWork(signal: AbortSignal | undefined): Work {
   const flag = new Int32Array(new SharedArrayBuffer(4));
   const controller = new AbortController();
+  // Each task of the work listens.
+  setMaxListeners(0, controller.signal);
   let failure: unknown;
   const end = () => {
     signal?.removeEventListener("abort", end);

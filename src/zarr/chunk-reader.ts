@@ -30,6 +30,14 @@ export interface ChunkReader extends ChunkBytes {
   readonly places?: ChunkPlaces | undefined;
   /** Pieces of the chunks; undefined if the array is not joined. */
   readonly parts?: ChunkParts | undefined;
+  /**
+   * Tells whether a chunk is in the cache, so that reading it makes nothing; undefined if there is no cache. Only readers of `served`
+   * chunks have it.
+   */
+  readonly isCached?: (
+    chunkCoords: readonly number[],
+    signal: AbortSignal | undefined,
+  ) => Promise<boolean | undefined>;
   /** The source of the chunks, if another thread can open it: local Zarr stores, and memory. */
   readonly source?: ThreadSource;
   /**

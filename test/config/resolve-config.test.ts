@@ -462,7 +462,7 @@ const BAD_DATASETS: readonly (readonly [string, string])[] = [
   ["{}", ".location: expected a location, received nothing"],
   [
     '{"location": "x", "chunk": 1}',
-    ': unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, overviews, variables, concat, stack',
+    ': unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, encodings, overviews, variables, concat, stack',
   ],
   [
     '{"location": "x", "variables": {"t2m": {"chunks": {"time": -3}}}}',

@@ -123,7 +123,7 @@ t.test("operation ids are unique, tags declared, references resolve", async (t) 
   t.ok(ids.every((id) => /^get_[A-Za-z0-9_]+$/.test(id)));
   const tags = new Set(api.tags.map(({ name }) => name));
   t.ok(operations.every((operation) => operation.tags.length === 1 && tags.has(operation.tags[0] as string)));
-  t.strictSame([...tags].sort(), ["datasets", "groups", "service", "zarr"]);
+  t.strictSame([...tags].sort(), ["datasets", "encodings", "groups", "service", "zarr"]);
   for (const [, reference] of JSON.stringify(api).matchAll(/"\$ref":"#\/([^"]+)"/g)) {
     const target = (reference as string)
       .split("/")

@@ -1,0 +1,170 @@
+import { elementCount } from "../model/data-tree.js";
+import type { PickedGrid } from "../zarr/plan/cut-selection.js";
+import { type PickedAxis, partsOfAxis } from "../zarr/plan/item-pick.js";
+import type { StoredArray } from "../zarr/stored-array.js";
+
+/** How an array is cut. */
+export interface ArrayCut extends PickedGrid {
+  readonly stored: Pick<StoredArray, "shape" | "chunks">;
+}
+
+/** Cost of reading a selection from another cut of an array than the stored one. */
+export interface CutCost {
+  /** Decoded bytes of the chunks that the selection touches. */
+  readonly touchedBytes: number;
+  /** Decoded bytes of the stored chunks that have to be read to make those of them that are not cached. */
+  readonly makingBytes: number;
+}
+
+/** Times the bytes of the stored chunks of a selection that making chunks of another cut may take: they are made once. */
+const MAX_MAKING = 4;
+
+/**
+ * Chooses the cut that a selection is read from: the one of whose chunks it touches the fewest decoded bytes, among those whose missing
+ * chunks are made of at most four times the bytes that the selection touches of stored chunks.
+ * @param storedBytes Decoded bytes of the stored chunks that the selection touches.
+ * @returns The position of the cut; -1 for the stored one, which also wins a tie.
+ */
+export function chooseCut(storedBytes: number, cuts: readonly CutCost[]): number {
+  let [best, least] = [-1, storedBytes];
+  for (const [index, { touchedBytes, makingBytes }] of cuts.entries()) {
+    if (touchedBytes >= least || makingBytes > MAX_MAKING * storedBytes) continue;
+    [best, least] = [index, touchedBytes];
+  }
+  return best;
+}
+
+/** Lists the chunks that a selection touches, in grids of any chunks. */
+export interface Touching {
+  /** Counts them; `weight` says how much a chunk counts along each axis. Default 1. */
+  count(plan: ArrayCut, weight?: AxisWeight): number;
+  list(plan: ArrayCut): Iterable<readonly number[]>;
+}
+
+/** Weight of the chunks of one index along one axis; that of a chunk is the product. */
+type AxisWeight = (axis: number, index: number) => number;
+
+/** Lists the chunks that a box touches. */
+export function touchedByBox(box: readonly PickedAxis[]): Touching {
+  const indexesOf = ({ chunkShape }: ArrayCut) =>
+    box.map((axis, at) => Array.from(partsOfAxis(axis, chunkShape[at]!), ({ chunk }) => chunk));
+  return {
+    count: (plan, weight = () => 1) =>
+      indexesOf(plan).reduce(
+        (product, indexes, axis) => product * indexes.reduce((sum, index) => sum + weight(axis, index), 0),
+        1,
+      ),
+    list: (plan) => combinations(indexesOf(plan)),
+  };
+}
+
+function* combinations(
+  axes: readonly (readonly number[])[],
+  before: readonly number[] = [],
+): Generator<number[]> {
+  const indexes = axes[before.length];
+  if (indexes === undefined) yield [...before];
+  else for (const index of indexes) yield* combinations(axes, [...before, index]);
+}
+
+/** Lists the chunks that points touch. Points outside of the array touch none. @param points As in `Values.readPoints`. */
+export function touchedByPoints(points: ArrayLike<number>): Touching {
+  function list({ chunkShape, stored: { shape } }: ArrayCut): Iterable<readonly number[]> {
+    const found = new Map<string, number[]>();
+    for (let at = 0; at < points.length; at += shape.length) {
+      const isInside = shape.every((length, axis) => points[at + axis]! >= 0 && points[at + axis]! < length);
+      if (!isInside) continue;
+      const coords = chunkShape.map((length, axis) => Math.floor(points[at + axis]! / length));
+      found.set(coords.join(), coords);
+    }
+    return found.values();
+  }
+  return {
+    count(plan, weight = () => 1) {
+      let sum = 0;
+      for (const coords of list(plan)) sum += elementCount(coords.map((index, axis) => weight(axis, index)));
+      return sum;
+    },
+    list,
+  };
+}
+
+/** Chunks whose place in the cache is looked up at a time. */
+const LOOKS_AT_ONCE = 16;
+
+/**
+ * Finds the cut from which a selection is best read; undefined for the stored one. Without a cache that is always best, and so it is if
+ * it cannot be found out what is cached.
+ * @param cuts Other cuts of the array.
+ */
+export async function findBestCut<Cut extends ArrayCut>(
+  stored: Cut,
+  cuts: readonly Cut[],
+  touching: Touching,
+  signal: AbortSignal | undefined,
+): Promise<Cut | undefined> {
+  const storedBytes = touching.count(stored) * stored.chunkBytes;
+  const candidates: { readonly cut: Cut; readonly cost: CutCost }[] = [];
+  for (const cut of cuts) {
+    const touchedBytes = touching.count(cut) * cut.chunkBytes;
+    if (touchedBytes >= storedBytes) continue;
+    const makingBytes = await makingBytesOf(cut, stored, touching, MAX_MAKING * storedBytes, signal);
+    candidates.push({ cut, cost: { touchedBytes, makingBytes } });
+  }
+  return candidates[
+    chooseCut(
+      storedBytes,
+      candidates.map(({ cost }) => cost),
+    )
+  ]?.cut;
+}
+
+/**
+ * Sums the bytes of stored chunks behind the touched chunks of a cut. Which of these are cached is looked up if the sum of all is beyond
+ * `enough`, and no further than that. Infinite if there is no cache.
+ */
+async function makingBytesOf(
+  cut: ArrayCut,
+  stored: ArrayCut,
+  touching: Touching,
+  enough: number,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  const {
+    chunkShape,
+    stored: { shape, chunks },
+  } = cut;
+  const reader = chunks.kind === "served" ? chunks.openReader() : undefined;
+  const behind: AxisWeight = (axis, index) => {
+    const begin = index * chunkShape[axis]!;
+    const end = Math.min(begin + chunkShape[axis]!, shape[axis]!);
+    const length = stored.chunkShape[axis]!;
+    return Math.ceil(end / length) - Math.floor(begin / length);
+  };
+  const all = touching.count(cut, behind) * stored.chunkBytes;
+  const bytesBehind = (coords: readonly number[]) =>
+    elementCount(coords.map((index, axis) => behind(axis, index))) * stored.chunkBytes;
+  let bytes = 0;
+  let lot: (readonly number[])[] = [];
+  const lookUp = async () => {
+    const found = await Promise.all(lot.map((coords) => reader?.isCached?.(coords, signal)));
+    for (const [at, isCached] of found.entries()) {
+      if (isCached === undefined) bytes = Number.POSITIVE_INFINITY;
+      else if (!isCached) bytes += bytesBehind(lot[at]!);
+    }
+    lot = [];
+  };
+  try {
+    for (const coords of touching.list(cut)) {
+      lot.push(coords);
+      // The first look tells whether there is a cache.
+      if (all <= enough || lot.length === LOOKS_AT_ONCE) await lookUp();
+      if (bytes > enough) return bytes;
+      if (all <= enough) return all;
+    }
+    await lookUp();
+    return bytes;
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
