@@ -82,7 +82,7 @@ function placeVariable(
 }
 
 /** Returns the type in the file, the number of characters of a text, and attributes that say what the type does not. */
-function storageOf({ name, dataType, textBytes }: OutputVariable): {
+function storageOf({ name, dims, dataType, textBytes }: OutputVariable): {
   readonly type: NcType;
   readonly charCount?: number;
   readonly more?: JsonObject;
@@ -92,6 +92,8 @@ function storageOf({ name, dataType, textBytes }: OutputVariable): {
   if (kind === "i") return { type: [NC.byte, NC.short, NC.int, NC.int64][Math.log2(itemSize)]! };
   if (kind === "u") return { type: [NC.ubyte, NC.ushort, NC.uint, NC.uint64][Math.log2(itemSize)]! };
   if (kind === "f" && itemSize <= 8) return { type: itemSize === 8 ? NC.double : NC.float };
+  // Characters have the axis of their texts already.
+  if (kind === "S" && itemSize === 1 && dims.length > 0) return { type: NC.char };
   if (kind === "S") return { type: NC.char, charCount: Math.max(1, itemSize) };
   if (kind === "U" || kind === "O") {
     const charCount = Math.max(1, textBytes ?? itemSize);

@@ -189,7 +189,10 @@ export function productOf(shape: readonly number[]): number {
 /** Returns the coordinates that go with variables: all of their groups whose dimensions these have, as in `dataset[names]` of xarray. */
 function coordinatesOf(snapshot: DatasetSnapshot, chosen: readonly Variable[]): Variable[] {
   const found = new Set<Variable>();
-  const dimsOf = (variable: Variable) => variable.dims.map((_, at) => dimOf(snapshot, variable, at));
+  // Characters along the last axis are one text to xarray.
+  const isText = ({ dataType, dims }: Variable) => dataType.numpyName === "bytes8" && dims.length > 0;
+  const dimsOf = (variable: Variable) =>
+    variable.dims.slice(0, isText(variable) ? -1 : undefined).map((_, at) => dimOf(snapshot, variable, at));
   for (const path of new Set(chosen.map(groupPathOf))) {
     const own = chosen.filter((variable) => groupPathOf(variable) === path).flatMap(dimsOf);
     const keys = new Set(own.map(({ key }) => key));
@@ -224,7 +227,15 @@ function attrsOf({ tree }: DatasetSnapshot, chosen: readonly Variable[]): JsonOb
   return { ...tree.root.attrs, ...(others.length === 0 ? tree.groups.get(path)?.attrs : {}) };
 }
 
-const DECODED = ["_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned", "coordinates"];
+const DECODED = [
+  "_FillValue",
+  "missing_value",
+  "scale_factor",
+  "add_offset",
+  "_Unsigned",
+  "coordinates",
+  "_Encoding",
+];
 
 function decodedAttrs(attrs: JsonObject): JsonObject {
   const left = Object.entries(attrs).filter(
@@ -260,9 +271,11 @@ function withReferences(variable: SelectedVariable, all: readonly SelectedVariab
       dims.every((dim) => variable.dims.includes(dim)) &&
       group.startsWith(groupPathOf({ path })),
   );
-  if (!variable.isCoordinate && own.length > 0) {
-    const words = typeof attrs.coordinates === "string" ? attrs.coordinates.trim().split(/\s+/) : [];
-    attrs.coordinates = [...new Set([...words, ...own.map(({ name }) => name)])].join(" ");
-  }
+  const words = typeof attrs.coordinates === "string" ? attrs.coordinates.trim().split(/\s+/) : [];
+  // xarray makes no coordinates of names if one of them is missing.
+  const known = words.filter((word) => all.some(({ name }) => name === word));
+  if (!variable.isCoordinate) known.push(...own.map(({ name }) => name));
+  if (known.length > 0) attrs.coordinates = [...new Set(known)].join(" ");
+  else delete attrs.coordinates;
   return { ...variable, attrs };
 }

@@ -294,7 +294,8 @@ export async function* readStream(
     "block" in source ? source.block : await readBox(plan, variable, whole, values, options.signal);
   const { firstItem = 0, byteOrder } = options;
   const { itemSize, kind } = block.dataType;
-  const bytes = block.bytes.slice(firstItem * itemSize);
+  // The bytes of texts of any length are none, and may be gone.
+  const bytes = itemSize === 0 ? new Uint8Array() : block.bytes.slice(firstItem * itemSize);
   if (byteOrder === "big" && kind !== "S" && kind !== "V")
     swapItems(bytes, kind === "U" ? 4 : kind === "c" ? itemSize / 2 : itemSize);
   const rest = block.values?.slice(firstItem);

@@ -29,7 +29,7 @@ def air(calendar="standard", start="2000-01-01", freq="6H"):
         attrs={"title": "air", "count": 3})
 packed = {"t2m": {"dtype": "i2", "scale_factor": 0.01, "add_offset": 273.15, "_FillValue": -32767, "zlib": True, "chunksizes": (3, 4, 5)}}
 air().to_netcdf(f"{folder}/packed.nc", encoding=packed, unlimited_dims=["time"])
-air("noleap", "2001-02-25", "D").drop_vars(["band", "turned"]).to_netcdf(f"{folder}/noleap.nc", format="NETCDF3_64BIT", unlimited_dims=["time"])
+air("noleap", "2001-02-25", "D").drop_vars("turned").to_netcdf(f"{folder}/noleap.nc", format="NETCDF3_64BIT", unlimited_dims=["time"])
 air().drop_vars("turned").assign(count=("time", (np.arange(10) + 2**60).astype("i8")), flag=("time", np.arange(10) % 2 == 0), name=("lon", [f"p{i}" * (i % 3) for i in range(12)])) \\
     .chunk({"time": 4, "lat": 7, "lon": 5}).to_zarr(f"{folder}/store.zarr", consolidated=True)
 root = xr.Dataset({"top": ("lat", np.arange(3.0))}, coords={"lat": [10.0, 20.0, 30.0]})
@@ -239,6 +239,32 @@ const MORE: readonly Case[] = [
     ),
 }));
 
+const PLACES = "lat,lon\n61,8.6\n15,-29\n39.9,359\n";
+const AT = 'lat=xr.DataArray([61, 15, 39.9], dims="point"), lon=xr.DataArray([8.6, 331, 359], dims="point")';
+const CELLS =
+  "[np.unravel_index(((ds.nav_lat.values - a) ** 2 + (((ds.nav_lon.values - b + 180) % 360 - 180) * np.cos(np.radians(a))) ** 2).argmin(), ds.nav_lat.shape) for a, b in ((61.2, -5), (66.9, 4.1))]";
+/** Points, in CSV. The seam of longitudes lies between 330 and 360: 359 is nearest to 0. */
+const POINTS = [
+  {
+    dataset: "packed",
+    query: "var=t2m&isel.time=3&method=nearest",
+    csv: PLACES,
+    code: `ds[["t2m"]].isel(time=3).sel(${AT.replace("359], ", "0], ")}, method="nearest")`,
+  },
+  {
+    dataset: "packed",
+    query: "var=t2m&var=sea&method=nearest&time=2000-01-02T06:00",
+    csv: PLACES,
+    code: `ds[["t2m", "sea"]].isel(time=5).sel(${AT.replace("359], ", "0], ")}, method="nearest")`,
+  },
+  {
+    dataset: "curved",
+    query: "var=ice&isel.time=1&method=nearest",
+    csv: "lat,lon\n61.2,-5\n66.9,4.1\n",
+    code: `(lambda c: ds[["ice"]].isel(time=1, y=xr.DataArray([i for i, _ in c], dims="point"), x=xr.DataArray([j for _, j in c], dims="point")))(${CELLS})`,
+  },
+].flatMap((each) => ["nc", "json"].map((form) => ({ ...each, form })));
+
 const FILES: Readonly<Record<string, string>> = {
   packed: "packed.nc",
   noleap: "noleap.nc",
@@ -288,6 +314,27 @@ t.test(
           variable: name,
         });
       }
+    }
+    for (const [index, { dataset, query, csv, code, form }] of POINTS.entries()) {
+      const headers = { "content-type": "text/csv" };
+      const response = await fetch(`${url}/datasets/${dataset}/select?${query}&f=${form}`, {
+        ...{ method: "POST", headers, body: csv },
+      });
+      t.equal(response.status, 200, `${query} ${form}`);
+      const answer = join(folder, `point${index}.${form}`);
+      await writeFile(answer, Buffer.from(await response.arrayBuffer()));
+      const file = join(folder, FILES[dataset]!);
+      asked.push({
+        query,
+        code,
+        form,
+        answer,
+        file,
+        engine: "netcdf4",
+        group: null,
+        prefix: "",
+        variable: "t2m",
+      });
     }
     t.strictSame(JSON.parse(askPython(COMPARE, asked)), []);
     const arrow = await fetch(`${url}/datasets/packed/select?var=t2m&isel.time=0:2&f=arrow`);
