@@ -1,0 +1,130 @@
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { deflateSync } from "node:zlib";
+import { pino } from "pino";
+import t, { type Test } from "tap";
+import { createWorkerFeed } from "../../src/chunk/worker-feed.js";
+import { pickItems } from "../../src/codec/items/pick-items.js";
+import { createSnapshot } from "../../src/dataset/snapshot.js";
+import { openSource } from "../../src/open/open-source.js";
+import { createEncodePool } from "../../src/pool/encode-pool.js";
+import { createValues } from "../../src/values/create-values.js";
+import type { ValueBlock } from "../../src/values/values.js";
+import { createItemPlan } from "../../src/zarr/plan/item-pick.js";
+import { openPyramid } from "../support/datasets/pyramid.js";
+import { writeStores } from "../support/datasets/sample-stores.js";
+import { storedArray } from "../support/datasets/stored-array.js";
+import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
+
+/** Reads values as a server does, with threads. */
+function openValues(t: Test) {
+  const pool = createEncodePool({ threads: 2, log: pino({ level: "silent" }) });
+  t.teardown(() => pool.close());
+  return createValues({
+    makeChunk: createWorkerFeed((task, signal) => pool.makeChunk(task, signal)),
+    callModule: (call, options) => pool.callModule(call, options),
+    recycle: (bytes) => pool.recycle?.(bytes),
+  });
+}
+
+async function openSnapshot(location: string) {
+  const config = { id: "d", location: "here", immutable: false, encoding: {}, variables: {} };
+  return createSnapshot(config, await (await openSource(location)).readTree(), "no-cache");
+}
+
+const numbers = ({ values }: ValueBlock) => Array.from(values as ArrayLike<number>);
+
+t.test("shards are read where they lie, absent chunks are filled", async (t) => {
+  const values = openValues(t);
+  const directory = await writeStores(t);
+  const origin = await startFaultyOrigin(t, { directory });
+  for (const location of [join(directory, "v3"), `${origin.url}/v3`]) {
+    const snapshot = await openSnapshot(location);
+    const array = snapshot.arrays.get("s")!;
+    const [length = 0] = array.variable.shape;
+    const fill = Number(array.document.fill_value ?? 0);
+    const all = [
+      0,
+      1,
+      2,
+      3,
+      4,
+      5,
+      6,
+      7,
+      ...new Array(8).fill(fill),
+      100,
+      101,
+      102,
+      103,
+      ...new Array(4).fill(fill),
+    ];
+    const expected = all.slice(0, length);
+    const backwards = await values.read(snapshot, array, [{ begin: length - 1, count: length, step: -1 }]);
+    t.same(numbers(backwards), expected.toReversed(), location.slice(0, 4));
+    const points = await values.readPoints(snapshot, array, [17, 0, 9, 17]);
+    t.same(
+      numbers(points),
+      [17, 0, 9, 17].map((at) => expected[at]),
+    );
+  }
+});
+
+t.test("coarser levels are read as the arrays below them", async (t) => {
+  const directory = await makeDirectory(t);
+  const chunk = (first: number) =>
+    deflateSync(new Uint8Array(Float32Array.from({ length: 4 }, (_, i) => first + i).buffer));
+  await writeFiles(directory, {
+    ".zgroup": zgroup,
+    "a/.zarray": {
+      ...zarray,
+      ...{
+        shape: [4, 4],
+        chunks: [2, 2],
+        dtype: "<f4",
+        fill_value: "NaN",
+        compressor: { id: "zlib", level: 1 },
+      },
+    },
+    ...{ "a/0.0": chunk(0), "a/0.1": chunk(4), "a/1.0": chunk(8) },
+  });
+  const { levels } = await openPyramid(await openSource(directory), "a", { levels: 1 });
+  const whole = { begin: 0, count: 2, step: 1 };
+  const block = await openValues(t).read(undefined, levels[0]!, [whole, whole]);
+  t.same(numbers(block), [1.5, 5.5, 9.5, Number.NaN]);
+});
+
+t.test("a worker looks before each chunk whether anything waits", async (t) => {
+  const { plan } = createItemPlan(storedArray({ shape: [8], chunkShape: [2] }), undefined);
+  let read = 0;
+  const reader = {
+    version: () => ({ token: "1" }),
+    read: () => {
+      read++;
+      return undefined;
+    },
+  };
+  const items = [{ begin: 0, count: 8, step: 1 }];
+  const pick = { items, dataType: storedArray().dataType, decoding: undefined, byteOrder: "<" } as const;
+  await t.rejects(pickItems(plan, pick, reader, { isCancelled: () => read === 2 }), { code: "cancelled" });
+  t.equal(read, 2);
+});
+
+t.test("functions run in threads, which get what is moved to them", async (t) => {
+  const directory = t.testdir({
+    "mean.mjs": `import { isMainThread } from "node:worker_threads";
+      export default (numbers) => ({ isMainThread, mean: numbers.reduce((sum, each) => sum + each, 0) / numbers.length });`,
+    "dies.mjs": "export default () => process.exit(1);",
+  });
+  const values = openValues(t);
+  const urlOf = (name: string) => pathToFileURL(join(directory, name));
+  const numbers = Float64Array.of(1, 2, 6);
+  const transfer = [numbers.buffer];
+  t.same(await values.run(urlOf("mean.mjs"), numbers, { transfer }), { isMainThread: false, mean: 3 });
+  t.equal(numbers.length, 0, "moved");
+  await t.rejects(values.run(urlOf("dies.mjs"), undefined), {
+    code: "codec-failed",
+    message: "module dies.mjs: the worker crashed",
+  });
+});
