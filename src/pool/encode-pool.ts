@@ -185,8 +185,10 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
         if (isLast || performance.now() - startedAt > maxRetryMs) {
           const limit = death.kind === "timedOut" ? ` of ${taskTimeoutMs} ms` : "";
           const reason = `${name} ${CAUSES[death.kind]}${limit}`;
-          counts.quarantined++;
-          quarantine.set(id, { reason, untilMs: performance.now() + QUARANTINE_MS });
+          if (id !== undefined) {
+            counts.quarantined++;
+            quarantine.set(id, { reason, untilMs: performance.now() + QUARANTINE_MS });
+          }
           throw new ZpublishError("codec-failed", reason);
         }
         counts.retried++;
@@ -198,13 +200,13 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   /** Works on a job when its turn comes. @returns Its answer, or the error as data. */
   async function runInTurn<T extends ChunkOutcome | CallOutcome>(job: Job, signal?: AbortSignal, cost = 0) {
     const queuedAt = performance.now();
-    const begin = (): Promise<T> => {
+    const begin = () => {
       counts.wait.observe((performance.now() - queuedAt) / 1000);
       return work(job) as Promise<T>;
     };
     let outcome: T | FailedOutcome;
     try {
-      assertAllowed(quarantine.get(job.id));
+      assertAllowed(quarantine.get(job.id ?? ""));
       outcome = await queue.run(job.key, begin, signal, cost);
     } catch (error) {
       outcome = { status: "failed", error: errorToData(error) };
@@ -219,9 +221,8 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
       return runInTurn<ChunkOutcome>(jobOfChunk(task), signal, costOf(task, maxCost / threads));
     },
     callModule(call, { signal, transfer } = {}) {
-      const { module } = call;
-      const name = `module ${posix.basename(module)}: the worker`;
-      return runInTurn<CallOutcome>({ task: call, transfer, key: module, id: module, name }, signal);
+      const name = `module ${posix.basename(call.module)}: the worker`;
+      return runInTurn<CallOutcome>({ task: call, transfer, key: call.module, id: undefined, name }, signal);
     },
     recycle({ buffer }) {
       if (buffer.byteLength <= MAX_SPARE_BYTES && spare.length < threads + SPARE_BUFFERS) spare.push(buffer);
@@ -242,8 +243,8 @@ interface Job {
   readonly transfer?: readonly ArrayBuffer[] | undefined;
   /** Tasks of different keys take turns. */
   readonly key: string;
-  /** Identifies the task in the quarantine. */
-  readonly id: string;
+  /** Identifies the task in the quarantine; undefined for calls, which other data may not kill. */
+  readonly id: string | undefined;
   /** Beginning of messages about its worker. */
   readonly name: string;
 }

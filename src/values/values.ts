@@ -49,7 +49,7 @@ export interface ValueBlock {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /**
    * Numbers over `bytes`; 64-bit integers and times as `bigint`s, half floats widened, truth values as 0 and 1. Texts without the zeros
-   * that pad them, of UTF-8; those of `S` and of variable length are made at the first look. Undefined for other types, and for bytes in
+   * that pad them, of UTF-8, or of Latin-1 if they are bytes of variable length. Undefined for other types, and for bytes in
    * the other byte order than this machine's.
    */
   readonly values: NumericArray | readonly string[] | undefined;
@@ -153,8 +153,8 @@ export interface Values extends CoordinateValues {
   ): AsyncIterable<ValueBlock>;
   /**
    * Reads one value per point; each chunk is decoded once.
-   * @param points One row of indexes per point, as many as the array has axes. A point with a negative index is missing: NaN if the
-   * values are floats, else the fill value.
+   * @param points One row of indexes per point, as many as the array has axes, at least one. A point with a negative index is missing:
+   * NaN if values are decoded to floats or the array has no fill value, else the fill value; no text for texts of variable length.
    */
   readPoints(
     snapshot: DatasetView | undefined,
