@@ -28,7 +28,7 @@ const STATES: readonly PageState[] = [
     onPhone: "Variables",
   },
   {
-    name: "a map with a series, and code",
+    name: "a map with a series, and the code panel open",
     hash: "v=air&p=245,40",
     shown: ".plot .u-over",
     onPhone: "Export",
@@ -92,6 +92,39 @@ t.test("axe finds nothing in six states", { skip: clientMissing("xarray", "chrom
       });
     }
     t.same(problems, []);
+  }
+});
+
+/** Pages around the explorer: the path, and what must be there. */
+const PAGES: readonly (readonly [name: string, path: string, shown: string])[] = [
+  ["the home page with folders", "", "summary:has-text('archive/2024')"],
+  ["a folder", "?folder=archive", "h1:has-text('archive')"],
+  ["an error page", "datasets/nothing/", "h1"],
+  ["an error page about a variable", "datasets/grid/groups/nothing", "h1"],
+];
+
+t.test("axe finds nothing in pages around it", { skip: clientMissing("xarray", "chromium") }, async (t) => {
+  const location = "grid.zarr";
+  const settings = {
+    grid: { location },
+    "archive~2024~grid": { location },
+    "archive~2025~grid": { location },
+  };
+  const explorer = await openExplorer(t, writeExploredData, settings);
+  const home = explorer.addressOf("grid").replace(/datasets\/.*/, "");
+  for (const [device, options] of DEVICES) {
+    const { page } = await explorer.open(t, options);
+    for (const [name, path, shown] of PAGES) {
+      await t.test(`${name}, on ${device}`, async (t) => {
+        const response = await page.goto(home + path);
+        t.match(response?.headers()["content-type"], "text/html");
+        t.equal(response?.status(), path.includes("nothing") ? 404 : 200);
+        await page.locator(shown).first().waitFor();
+        await page.evaluate(AXE);
+        t.same(await page.evaluate(VIOLATIONS), []);
+        t.equal(await page.evaluate(OVERFLOW), 0, "the page does not scroll sideways");
+      });
+    }
   }
 });
 
