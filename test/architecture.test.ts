@@ -86,6 +86,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   cli: [
     "config",
     "dataset",
+    "http",
     "join",
     "json",
     "model",

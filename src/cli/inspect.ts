@@ -338,13 +338,16 @@ export interface InspectOptions {
  * @throws ZpublishError `invalid-config`; `invalid-metadata` or `source-unreadable` if the location cannot be opened.
  */
 export async function runInspect(location: string, options: InspectOptions): Promise<void> {
-  const { datasets, collections } = await separateFolders(resolveLocation(location, options));
+  const { datasets, collections } = await separateFolders(configOfLocation(location, options));
   for (const dataset of datasets) await printDataset(location, dataset, options);
   for (const collection of collections) await printCollection(location, collection, options);
 }
 
 /** Resolves a location as `serve` does, without its variables. */
-function resolveLocation(location: string, { concat, stack }: InspectOptions): Config {
+export function configOfLocation(
+  location: string,
+  { concat, stack }: Pick<InspectOptions, "concat" | "stack">,
+): Config {
   const said = { locations: [location], config: undefined, concat, stack, plugins: [], values: {} };
   return resolveArguments(said, { env: {}, cwd: process.cwd() });
 }

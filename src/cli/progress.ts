@@ -115,7 +115,7 @@ export function describeResult(result: WarmResult, seconds: number, removed: num
   const { total, made, cached, absent, stored, failed, madeBytes } = result;
   const speed = formatByteSize(Math.round(madeBytes / Math.max(seconds, 0.001)));
   const lines = [
-    `${number(doneOf(result))} of ${number(total)} chunks in ${duration(seconds)}:`,
+    `${number(doneOf(result))} of ${number(total)} chunks in ${durationText(seconds)}:`,
     `  made              ${number(made)} (${formatByteSize(madeBytes)}, ${speed}/s)`,
     `  already there     ${number(cached)}`,
     `  absent            ${number(absent)}`,
@@ -140,7 +140,7 @@ function describeWarming(
     `${number(done)} of ${number(total)} chunks`,
     ...(failed > 0 ? [`${number(failed)} failed`] : []),
     `${formatByteSize(Math.round(bytesPerSecond))}/s`,
-    ...(secondsLeft === undefined ? [] : [`${duration(secondsLeft)} left`]),
+    ...(secondsLeft === undefined ? [] : [`${durationText(secondsLeft)} left`]),
   ];
   return parts.join("  ").slice(0, columns - 1);
 }
@@ -150,7 +150,7 @@ function number(value: number): string {
 }
 
 /** Writes a time as people say it: `4 s`, `12 min`, `3 h 20 min`. */
-function duration(seconds: number): string {
+export function durationText(seconds: number): string {
   if (seconds < 60) return `${seconds < 9.5 ? Number(seconds.toFixed(1)) : Math.round(seconds)} s`;
   const minutes = Math.round(seconds / 60);
   if (minutes < 60) return `${minutes} min`;

@@ -1,5 +1,3 @@
-import { setMaxListeners } from "node:events";
-import { constants } from "node:os";
 import { Command, Option } from "commander";
 import type { Config } from "../config/config.js";
 import type { OptionKey } from "../config/options.js";
@@ -27,6 +25,7 @@ import {
 } from "../warm/warm-targets.js";
 import { EXIT_CODES, reportError } from "./output.js";
 import { createOpenReporter, createWarmReporter, describeResult } from "./progress.js";
+import { stopOnSignals } from "./stop-on-signals.js";
 
 /** Ids that a message lists. */
 const MAX_LISTED = 10;
@@ -245,25 +244,6 @@ function exitCodeOfResult(result: WarmResult, signalCode: () => number): number 
   if (stopped === "cache-failed")
     reportError(`the cache cannot be written, ${left} chunks are left; the log has the reason`);
   return stopped === undefined && failed === 0 ? EXIT_CODES.done : EXIT_CODES.failed;
-}
-
-/** Aborts a signal at TERM and INT. A second one ends the process at once. */
-function stopOnSignals() {
-  const controller = new AbortController();
-  // Each chunk under way listens.
-  setMaxListeners(0, controller.signal);
-  let code: number = EXIT_CODES.failed;
-  const aborted = new Promise<undefined>((resolve) => {
-    controller.signal.addEventListener("abort", () => resolve(undefined));
-  });
-  for (const name of ["SIGTERM", "SIGINT"] as const) {
-    process.on(name, () => {
-      code = 128 + constants.signals[name];
-      if (controller.signal.aborted) process.exit(code);
-      controller.abort();
-    });
-  }
-  return { signal: controller.signal, aborted, exitCode: () => code };
 }
 
 /** Request of an operator to `warm`, besides the configuration of a server. */
