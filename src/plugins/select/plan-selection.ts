@@ -1,15 +1,15 @@
 import {
+  type ArrayView,
   type AxisSelection,
   type CoordinateAxis,
   type Coordinates,
-  type DatasetSnapshot,
+  type DatasetView,
   type DataType,
   extentText,
   type Group,
   indexOf,
   indexRange,
   labelSelection,
-  type ServedArray,
   type Variable,
   wrongParameter,
 } from "../../plugin-api.js";
@@ -27,13 +27,13 @@ const MAX_SHOWN_NAMES = 12;
 
 /** What a plan is made of besides the query: all that had to be read. */
 export interface PlanContext {
-  readonly snapshot: DatasetSnapshot;
+  readonly snapshot: DatasetView;
   /** Coordinates of a variable; undefined if the query needs none of them. */
   readonly coordinatesOf: (variable: Variable) => Coordinates | undefined;
   /** Rows and columns of a curvilinear grid that answer its {@link GridQuestion}; undefined if the query asks none. */
   readonly cellsOf: (variable: Variable) => readonly [y: DimSelection, x: DimSelection] | undefined;
   /** Type of an array's values in the answer. */
-  readonly dataTypeOf: (array: ServedArray) => DataType;
+  readonly dataTypeOf: (array: ArrayView) => DataType;
 }
 
 /** What a query asks of a curvilinear grid. */
@@ -49,7 +49,7 @@ export interface GridQuestion {
  * Returns the variables that a query may be about: those that it names, by path or by group, or all data variables.
  * @throws ZpublishError `invalid-query` if there is none of that name.
  */
-export function candidateVariables({ tree }: DatasetSnapshot, { variables }: SelectionQuery): Variable[] {
+export function candidateVariables({ tree }: DatasetView, { variables }: SelectionQuery): Variable[] {
   const groups = [...tree.groups.values()];
   const dataOf = ({ variables: all, coordinateNames }: Group) =>
     [...all.values()].filter(({ name }) => !coordinateNames.has(name));
@@ -129,6 +129,8 @@ export function planSelection(
       "none",
     );
   }
+  if (complete.length === 0)
+    throw wrongParameter("var", "missing", "a variable of numbers, texts or times", "none");
   return createSelectionPlan(snapshot, complete, selections, isDecoded, dataTypeOf);
 }
 

@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 import {
+  type ArrayView,
   type AxisSelection,
   type BodyClient,
   type Coordinates,
   chooseMediaType,
-  type DatasetSnapshot,
+  type DatasetView,
   type Plugin,
   type PluginContext,
   packageVersion,
   type QueryParameter,
   type RouteRequest,
-  type ServedArray,
   type StreamReply,
   type Values,
   type Variable,
@@ -22,7 +22,7 @@ import type { FileBody, OutputVariable } from "./file-body.js";
 import { createNetcdf } from "./netcdf-writer.js";
 import { createNpy } from "./npy-writer.js";
 import { type PointTable, parsePoints } from "./parse-points.js";
-import { parseSelection, type SelectionQuery } from "./parse-selection.js";
+import { type AxisQuery, parseSelection, type SelectionQuery } from "./parse-selection.js";
 import { placePoints, readPointPlan } from "./plan-points.js";
 import {
   candidateVariables,
@@ -272,20 +272,14 @@ function acceptedFormat(accept: string | undefined): string {
 /** Reads the coordinates that a query needs, and plans it. */
 async function planRequest(
   { values }: PluginContext,
-  snapshot: DatasetSnapshot,
+  snapshot: DatasetView,
   query: SelectionQuery,
   isDecoded: boolean,
   points: PointTable | undefined,
 ): Promise<{ readonly plan: SelectionPlan; readonly columns: ReadonlySet<string> }> {
   const candidates = candidateVariables(snapshot, query);
-  const labels = [...query.axes].filter(
-    ([
-      ,
-      {
-        query: { kind },
-      },
-    ]) => kind === "labels" || kind === "range",
-  );
+  const isByLabel = ({ kind }: AxisQuery) => kind === "labels" || kind === "range";
+  const labels = [...query.axes].filter(([, asked]) => isByLabel(asked.query));
   const names = [...labels.map(([name]) => name), ...(points?.names ?? [])];
   const coordinates = new Map<Variable, Coordinates>();
   const cells = new Map<Variable, readonly [DimSelection, DimSelection]>();
@@ -311,8 +305,8 @@ async function planRequest(
 /** Finds the rows and columns of a curvilinear grid. @throws ZpublishError `invalid-query` if there are none */
 async function askGrid(
   values: Values,
-  snapshot: DatasetSnapshot,
-  array: ServedArray,
+  snapshot: DatasetView,
+  array: ArrayView,
   { lat, lon, latitudes, longitudes }: GridQuestion,
 ): Promise<readonly [DimSelection, DimSelection]> {
   const isBox = lat.query.kind === "range" && lon.query.kind === "range";

@@ -1,10 +1,10 @@
 import type {
+  ArrayView,
   AxisSelection,
-  DatasetSnapshot,
+  DatasetView,
   DataType,
   JsonObject,
   JsonValue,
-  ServedArray,
   ValueBlock,
   Variable,
 } from "../../plugin-api.js";
@@ -31,19 +31,19 @@ export interface SelectedVariable {
 export type VariableSource =
   /** One selection per axis of the array. `kept` are the axes that the answer has. */
   | {
-      readonly array: ServedArray;
+      readonly array: ArrayView;
       readonly selection: readonly AxisSelection[];
       readonly kept: readonly number[];
       /** Characters along the last axis, which become one text, as xarray decodes them. */
       readonly textLength?: number | undefined;
     }
   /** A row of indexes per point. */
-  | { readonly array: ServedArray; readonly points: Int32Array }
+  | { readonly array: ArrayView; readonly points: Int32Array }
   | { readonly block: ValueBlock };
 
 /** What a selection answers, settled before any of its values is read. */
 export interface SelectionPlan {
-  readonly snapshot: DatasetSnapshot;
+  readonly snapshot: DatasetView;
   readonly isDecoded: boolean;
   readonly attrs: JsonObject;
   /** Lengths in the answer by name, in the order of the table. */
@@ -95,7 +95,7 @@ export function groupPathOf({ path }: { readonly path: string }): string {
 }
 
 /** Finds the dimension of an axis: groups share one if they see the same variable of its labels. */
-export function dimOf({ tree }: DatasetSnapshot, variable: Variable, at: number): Dim {
+export function dimOf({ tree }: DatasetView, variable: Variable, at: number): Dim {
   const name = variable.dims[at]!;
   const length = variable.shape[at]!;
   for (let path = groupPathOf(variable); ; path = groupPathOf({ path: path.slice(1) })) {
@@ -113,11 +113,11 @@ export function dimOf({ tree }: DatasetSnapshot, variable: Variable, at: number)
  * @param dataTypeOf Returns the type of a variable's values in the answer.
  */
 export function createSelectionPlan(
-  snapshot: DatasetSnapshot,
+  snapshot: DatasetView,
   chosen: readonly Variable[],
   selections: ReadonlyMap<string, DimSelection>,
   isDecoded: boolean,
-  dataTypeOf: (array: ServedArray) => DataType,
+  dataTypeOf: (array: ArrayView) => DataType,
 ): SelectionPlan {
   const coordinates = coordinatesOf(snapshot, chosen);
   const nameOf = createDimNames();
@@ -187,7 +187,7 @@ export function productOf(shape: readonly number[]): number {
 }
 
 /** Returns the coordinates that go with variables: all of their groups whose dimensions these have, as in `dataset[names]` of xarray. */
-function coordinatesOf(snapshot: DatasetSnapshot, chosen: readonly Variable[]): Variable[] {
+function coordinatesOf(snapshot: DatasetView, chosen: readonly Variable[]): Variable[] {
   const found = new Set<Variable>();
   // Characters along the last axis are one text to xarray.
   const isText = ({ dataType, dims }: Variable) => dataType.numpyName === "bytes8" && dims.length > 0;
@@ -222,7 +222,7 @@ function createDimNames(): (dim: Dim) => string {
 }
 
 /** Returns the attributes of the root, and those of the group if all variables are of one. */
-function attrsOf({ tree }: DatasetSnapshot, chosen: readonly Variable[]): JsonObject {
+function attrsOf({ tree }: DatasetView, chosen: readonly Variable[]): JsonObject {
   const [path = "/", ...others] = new Set(chosen.map(groupPathOf));
   return { ...tree.root.attrs, ...(others.length === 0 ? tree.groups.get(path)?.attrs : {}) };
 }

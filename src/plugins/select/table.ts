@@ -60,8 +60,8 @@ interface Part {
 
 /** Bytes of all columns of a box that is read at once, before values are repeated. */
 const BOX_BYTES = 2 ** 23;
-/** Rows that are yielded at once. */
-const MAX_ROWS = 2 ** 16;
+/** Rows that are yielded at once: to repeat values and to pass them to a worker takes some milliseconds. */
+const MAX_ROWS = 2 ** 14;
 
 const INDEX_TYPE = typeOf("<i8", "i", "int64");
 /** Type of numbers that a body has. */

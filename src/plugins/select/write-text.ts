@@ -11,7 +11,7 @@ import { csvField, type TextTask } from "./text-format.js";
 
 const FORMATTER = new URL("./text-format.js", import.meta.url);
 
-/** Writes a plan as CSV: a line of names, then the table, 65,536 rows at a time. */
+/** Writes a plan as CSV: a line of names, then the table, some thousand rows at a time. */
 export async function* csvPieces(
   plan: SelectionPlan,
   values: Values,
