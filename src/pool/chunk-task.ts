@@ -1,6 +1,7 @@
+import { setMaxListeners } from "node:events";
 import { totalmem } from "node:os";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
-import type { ErrorData } from "../errors.js";
+import { type ErrorData, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/data-tree.js";
 import type { ChunkPiece, LocalPlace, PieceLayout, ThreadSource } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
@@ -84,6 +85,56 @@ export type CallOutcome =
  * releases WebAssembly memory.
  */
 export type TaskAnswer = ChunkOutcome | CallOutcome | { readonly status: "worn-out" };
+
+/** Several tasks for one caller. They end early when it aborts, or when one of them fails. */
+export interface Work {
+  /** In memory that workers see; see `ChunkTask`. */
+  readonly flag: Int32Array;
+  readonly signal: AbortSignal;
+  /** @throws the first failure, or ZpublishError `cancelled` after the end */
+  assertWanted(): void;
+  /** Ends the work. @returns The first failure: the others only follow from it. */
+  fail(error: unknown): unknown;
+  /** Rejects as `assertWanted` when the work ends before the promise settles. */
+  unlessEnded<T>(promise: Promise<T>): Promise<T>;
+  end(): void;
+}
+
+/** Begins work without tasks. @param signal Ends it. */
+export function beginWork(signal: AbortSignal | undefined): Work {
+  const flag = new Int32Array(new SharedArrayBuffer(4));
+  const controller = new AbortController();
+  // Each task of the work listens.
+  setMaxListeners(0, controller.signal);
+  let failure: unknown;
+  const end = () => {
+    signal?.removeEventListener("abort", end);
+    Atomics.store(flag, 0, 1);
+    controller.abort();
+  };
+  const cancelled = () =>
+    failure ?? new ZpublishError("cancelled", "nothing waits for these values any more");
+  signal?.addEventListener("abort", end, { once: true });
+  if (signal?.aborted) end();
+  return {
+    flag,
+    signal: controller.signal,
+    end,
+    assertWanted() {
+      if (controller.signal.aborted) throw cancelled();
+    },
+    fail(error) {
+      failure ??= error;
+      end();
+      return failure;
+    },
+    unlessEnded: (promise) =>
+      new Promise((resolve, reject) => {
+        controller.signal.addEventListener("abort", () => reject(cancelled()), { once: true });
+        promise.then(resolve, reject).finally(end);
+      }),
+  };
+}
 
 /** Guess for an item without a fixed size. */
 const GUESSED_ITEM_BYTES = 64;

@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events";
 import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
 import { missingMarkOf } from "../cf/image-data.js";
 import { copyPlaces } from "../codec/copy-strided.js";
@@ -12,7 +11,13 @@ import { workThrough } from "../event-loop/work-through.js";
 import { elementCount } from "../model/data-tree.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
 import { encodeFillItem } from "../model/fill-value.js";
-import type { CallOutcome, ChunkTask, ModuleCall } from "../pool/chunk-task.js";
+import {
+  beginWork,
+  type CallOutcome,
+  type ChunkTask,
+  type ModuleCall,
+  type Work,
+} from "../pool/chunk-task.js";
 import {
   assertInside,
   type Block,
@@ -440,55 +445,6 @@ function placeMissing(
     if (texts === undefined) bytes.set(item.subarray(0, dataType.itemSize), at * dataType.itemSize);
     else texts[at] = "";
   }
-}
-
-/** Work that ends early: when its caller aborts it, or when part of it fails. */
-interface Work {
-  /** In memory that workers see; see `ChunkTask`. */
-  readonly flag: Int32Array;
-  readonly signal: AbortSignal;
-  /** @throws the first failure, or ZpublishError `cancelled` after the end */
-  assertWanted(): void;
-  /** Ends the work. @returns The first failure: the others only follow from it. */
-  fail(error: unknown): unknown;
-  /** Rejects as `assertWanted` when the work ends before the promise settles. */
-  unlessEnded<T>(promise: Promise<T>): Promise<T>;
-  end(): void;
-}
-
-function beginWork(signal: AbortSignal | undefined): Work {
-  const flag = new Int32Array(new SharedArrayBuffer(4));
-  const controller = new AbortController();
-  // Each task of the work listens.
-  setMaxListeners(0, controller.signal);
-  let failure: unknown;
-  const end = () => {
-    signal?.removeEventListener("abort", end);
-    Atomics.store(flag, 0, 1);
-    controller.abort();
-  };
-  const cancelled = () =>
-    failure ?? new ZpublishError("cancelled", "nothing waits for these values any more");
-  signal?.addEventListener("abort", end, { once: true });
-  if (signal?.aborted) end();
-  return {
-    flag,
-    signal: controller.signal,
-    end,
-    assertWanted() {
-      if (controller.signal.aborted) throw cancelled();
-    },
-    fail(error) {
-      failure ??= error;
-      end();
-      return failure;
-    },
-    unlessEnded: (promise) =>
-      new Promise((resolve, reject) => {
-        controller.signal.addEventListener("abort", () => reject(cancelled()), { once: true });
-        promise.then(resolve, reject).finally(end);
-      }),
-  };
 }
 
 /** Values of one piece of a result: bytes, or texts if items have no fixed size. */
