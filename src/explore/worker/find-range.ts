@@ -33,10 +33,10 @@ export async function findRange(
   signal: AbortSignal,
 ): Promise<RangeAnswer> {
   const { selection, viewport } = request;
-  const sampled =
-    viewport === undefined || request.axes === undefined
-      ? sampledOfVariable(session, request, signal)
-      : await sampledOfView(session, axes, { selection, viewport, axes: request.axes }, signal);
+  const view = viewport && request.axes && { selection, viewport, axes: request.axes };
+  const sampled = view
+    ? await sampledOfView(session, axes, view, signal)
+    : sampledOfVariable(session, request, signal);
   return describeSample(await readSample(sampled, signal), request.percentiles);
 }
 

@@ -17,11 +17,8 @@ export interface Categories {
 const OTHER = 102;
 
 /** Returns the categories of a variable; undefined if it has none, or flags that may occur together. */
-export function categoriesOf({
-  attrs,
-  dataType,
-  isCategorical,
-}: VariableDescription): Categories | undefined {
+export function categoriesOf(variable: VariableDescription): Categories | undefined {
+  const { attrs, dataType, isCategorical } = variable;
   const listed = isCategorical && attrs.flag_masks === undefined ? flagValuesOf(attrs) : [];
   const isBoolean = listed.length === 0 && dataType.kind === "b";
   const values = isBoolean ? [0, 1] : listed;
