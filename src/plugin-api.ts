@@ -13,6 +13,7 @@ export type { CellBox, NearestCell } from "./cf/cell-search.js";
 export { cfTimeFormatter, cfTimeOf, cfTimeScale, datetimeText } from "./cf/cf-time.js";
 export { type Packing, packingOf } from "./cf/packing.js";
 export type { Chunks } from "./chunk/chunk-service.js";
+export { type BoundedMap, createBoundedMap } from "./collections/bounded-map.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type {
   ArrayView,
@@ -22,7 +23,8 @@ export type {
   DatasetView,
   DatasetView as DatasetSnapshot,
 } from "./dataset/dataset.js";
-export { findArray, findGroup } from "./dataset/dataset.js";
+export { encodingOf, findArray, findGroup, overviewsOf } from "./dataset/dataset.js";
+export { type IdSelection, selectIds } from "./dataset/id-page.js";
 export type { GroupInput, VariableInput } from "./dataset/in-memory-tree.js";
 export {
   type CreateDataTreeOptions,
@@ -32,6 +34,8 @@ export {
   zarrStoreSource,
 } from "./dataset/in-memory-tree.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
+export type { CooperativeTask } from "./event-loop/cooperative-task.js";
+export { queryToken } from "./http/handle-request.js";
 export { chooseMediaType } from "./http/headers.js";
 export { parseQuery, type QueryNames, readInteger, wrongParameter } from "./http/query.js";
 export type {
@@ -49,8 +53,8 @@ export type {
   StreamReply,
 } from "./http/reply.js";
 export type { QueryParameter, Route, RouteOperation } from "./http/router.js";
-export type { JsonObject, JsonValue } from "./json/json-value.js";
-export { pythonFloatText, shortestFloat, stringifyJson } from "./json/stringify-json.js";
+export { type JsonObject, type JsonValue, objectSteps } from "./json/json-value.js";
+export { pythonFloatText, shortestFloat, stringifyJson, stringifyJsonPieces } from "./json/stringify-json.js";
 export type { DataTree, Group, Variable } from "./model/data-tree.js";
 export type { DataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
@@ -58,6 +62,7 @@ export { packageVersion } from "./observe/versions.js";
 export type { PreviewService, PreviewValues } from "./pages/preview-service.js";
 export { documentReply, jsonReply } from "./plugins/documents.js";
 export type {
+  DatasetPages,
   Plugin,
   PluginContext,
   PluginDatasets,

@@ -128,7 +128,6 @@ const EVERYWHERE = new Set(["errors", "collections", "event-loop"]);
 
 /** Built-in plugins that import more than other people's can, and why. */
 const FACES = new Map([
-  ["dataset-info-plugin", "has the pages of datasets, which show plans, first values and refusals"],
   ["explore-plugin", "has the page and the files of the explorer, which are built with the package"],
   [
     "thumbnail-plugin",

@@ -72,6 +72,8 @@ export interface DatasetView {
    * Level arrays are made when they are first asked for. Undefined if the configuration asks for none.
    */
   readonly overviews?: DatasetView | undefined;
+  /** The dataset in its further encodings, by their names; undefined if the configuration asks for none. */
+  readonly encodings?: ReadonlyMap<string, DatasetView> | undefined;
 }
 
 /** One state of a dataset. */
@@ -85,7 +87,6 @@ export interface DatasetSnapshot extends DatasetView {
   readonly withdrawn: ReadonlySet<string>;
   readonly location: string;
   readonly overviews?: DatasetSnapshot | undefined;
-  /** The dataset in its further encodings, by their names; undefined if the configuration asks for none. */
   readonly encodings?: ReadonlyMap<string, DatasetSnapshot> | undefined;
   /** The dataset, of a snapshot that is one of its `encodings`: their chunks are its chunks. Undefined for datasets. */
   readonly encoded?: DatasetSnapshot | undefined;
@@ -161,7 +162,13 @@ export function findArray<Served extends ArrayView>(
 }
 
 /** Returns the overviews of a dataset. @throws ZpublishError `not-found` if its configuration asks for none. */
-export function overviewsOf({ id, overviews }: DatasetSnapshot): DatasetSnapshot {
+export function overviewsOf<Overviews extends DatasetView>({
+  id,
+  overviews,
+}: {
+  readonly id: string;
+  readonly overviews?: Overviews | undefined;
+}): Overviews {
   if (overviews !== undefined) return overviews;
   throw new ZpublishError(
     "not-found",
@@ -170,7 +177,10 @@ export function overviewsOf({ id, overviews }: DatasetSnapshot): DatasetSnapshot
 }
 
 /** Returns a dataset in one of its further encodings. @throws ZpublishError `not-found` if its configuration has none of that name. */
-export function encodingOf({ id, encodings }: DatasetSnapshot, name: string): DatasetSnapshot {
+export function encodingOf<Encoded extends DatasetView>(
+  { id, encodings }: { readonly id: string; readonly encodings?: ReadonlyMap<string, Encoded> | undefined },
+  name: string,
+): Encoded {
   const found = encodings?.get(name);
   if (found !== undefined) return found;
   throw new ZpublishError("not-found", `Encoding '${name}' not found in dataset '${id}'`);

@@ -7,7 +7,7 @@ import type { Plugin, PluginModule } from "./plugin.js";
 
 /** The built-in plugins, imported on demand: one that is switched off is not loaded. */
 const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
-  dataset_info: () => import("./dataset-info-plugin.js"),
+  dataset_info: () => import("./dataset-info/dataset-info-plugin.js"),
   explore: () => import("./explore-plugin.js"),
   module_version: () => import("./service-info/module-version.js"),
   plugin_info: () => import("./service-info/plugin-info.js"),

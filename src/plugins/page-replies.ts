@@ -9,11 +9,13 @@ import { elementCount, type Group } from "../model/data-tree.js";
 import { type Coverage, readCoverage } from "../pages/coverage.js";
 import { datasetPageSteps } from "../pages/dataset-page.js";
 import { coordinatesOf, STORE_PREFIXES, type StorePrefix } from "../pages/group-section.js";
+import { listingPieces } from "../pages/home-page.js";
 import { looksOf } from "../pages/look-links.js";
 import { encodeSegment, PAGE_HEADERS } from "../pages/page.js";
 import { type PagePlace, placeOf, placePage, quotesAddress } from "../pages/page-place.js";
 import type { PreviewService, PreviewValues } from "../pages/preview-service.js";
-import type { CoreContext } from "./plugin.js";
+import { documentReply } from "./documents.js";
+import type { CoreContext, DatasetPages } from "./plugin.js";
 
 /** Milliseconds for which a page with first values is cached if chunks may be rewritten in place. */
 const PAGE_FRESH_MS = 3_000;
@@ -38,7 +40,7 @@ interface MadePage {
 }
 
 /** Creates replies with pages for people, each made once and cached while it is fresh. */
-export function createPageReplies(context: CoreContext) {
+export function createPageReplies(context: CoreContext): DatasetPages {
   const collectPreviews = createPreviewCollector(() => context.previews);
   const cached = createBoundedMap<CachedPage>({
     maxBytes: MAX_CACHED_BYTES,
@@ -90,7 +92,6 @@ export function createPageReplies(context: CoreContext) {
   }
 
   return {
-    /** Replies with the page of a group, or with `nested` of the tree below it. */
     async reply(
       snapshot: DatasetSnapshot,
       group: Group,
@@ -106,6 +107,12 @@ export function createPageReplies(context: CoreContext) {
       const { quotesAddress } = page;
       return { kind: "document", document, cacheControl, quotesAddress, headers: PAGE_HEADERS };
     },
+    listing(snapshot: DatasetSnapshot, below: string) {
+      return documentReply(context, snapshot, "stores", below, "text/html; charset=utf-8", () => {
+        const entries = storesOf(context).map((prefix) => `${prefix}/`);
+        return listingPieces({ title: context.datasetPath(snapshot.id) + below, entries });
+      });
+    },
   };
 }
 
@@ -118,7 +125,7 @@ function* groupsBelow(snapshot: DatasetSnapshot, group: Group): Iterable<Group> 
 }
 
 /** Lists the prefixes of Zarr stores that the server has. */
-export function storesOf(context: CoreContext): readonly StorePrefix[] {
+function storesOf(context: CoreContext): readonly StorePrefix[] {
   return STORE_PREFIXES.filter((prefix) => context.plugins().some(({ name }) => name === prefix));
 }
 

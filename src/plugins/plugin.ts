@@ -3,8 +3,9 @@ import type { EncodingConfig, OverviewsConfig } from "../config/config.js";
 import type { ArrayView, DatasetPath, Datasets, DatasetView } from "../dataset/dataset.js";
 import type { CreateDataTreeOptions, GroupInput, ServableTree } from "../dataset/in-memory-tree.js";
 import type { DocumentPieces } from "../http/create-document.js";
-import type { Document } from "../http/reply.js";
+import type { Document, DocumentReply, RouteRequest } from "../http/reply.js";
 import type { Route } from "../http/router.js";
+import type { Group } from "../model/data-tree.js";
 import type { Log } from "../observe/log.js";
 import type { PreviewService } from "../pages/preview-service.js";
 import type { Values } from "../values/values.js";
@@ -44,6 +45,8 @@ export interface PluginContext {
   readonly values: Values;
   /** The first and last values of variables, decoded for people. */
   readonly previews: PreviewService<ArrayView>;
+  /** Pages for people, as this server shows them. */
+  readonly pages: DatasetPages;
   /** Names, versions and origins of all loaded plugins. */
   plugins(): readonly Pick<Plugin, "name" | "version" | "path">[];
   /** Package and system versions, as `/versions` shows them. */
@@ -74,6 +77,22 @@ export interface PluginContext {
   /** Prefix of all paths, empty or `/prefix`; templates do not contain it. */
   readonly rootPath: string;
   readonly log: Log;
+}
+
+/** Pages for people, about datasets and groups. */
+export interface DatasetPages {
+  /** Replies with the page of a group, or of the whole tree below it if `isNested`. To be called before the first `await` of a handler. */
+  reply(
+    snapshot: DatasetView,
+    group: Group,
+    isNested: boolean,
+    request: RouteRequest,
+  ): Promise<DocumentReply>;
+  /**
+   * Replies with the listing of the stores of a dataset, of its overviews or of another encoding of it.
+   * @param below Path of the listing below the dataset: `overviews/`.
+   */
+  listing(snapshot: DatasetView, below: string): DocumentReply | Promise<DocumentReply>;
 }
 
 /**

@@ -30,7 +30,8 @@ import { coreRoutes } from "../openapi/core-routes.js";
 import type { PreviewService } from "../pages/preview-service.js";
 import { createSnapshotMemo, type SnapshotMemo } from "../plugins/documents.js";
 import { isGivenPlugin, loadPlugins } from "../plugins/load-plugins.js";
-import type { CoreContext, Plugin, PluginDatasets } from "../plugins/plugin.js";
+import { createPageReplies } from "../plugins/page-replies.js";
+import type { CoreContext, DatasetPages, Plugin, PluginDatasets } from "../plugins/plugin.js";
 import { createGivenProvider, createPluginProvider } from "../plugins/plugin-provider.js";
 import type { StoreSettings } from "../stores/byte-store.js";
 import type { Freshness } from "../stores/object-versions.js";
@@ -393,6 +394,7 @@ async function routesOf(
   },
 ): Promise<readonly Route[]> {
   const routes: Route[] = [];
+  let pages: DatasetPages | undefined;
   const context: CoreContext = {
     ...own.memo,
     datasets: own.datasets,
@@ -405,6 +407,10 @@ async function routesOf(
     },
     get values() {
       return values();
+    },
+    get pages() {
+      pages ??= createPageReplies(context);
+      return pages;
     },
     plugins: () => own.plugins.map(({ name, version, path }) => ({ name, version, path })),
     versions: packageVersions(),

@@ -3,7 +3,7 @@ import type { DocumentReply } from "../../src/http/reply.js";
 import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import { openApiDocument } from "../../src/openapi/openapi-document.js";
-import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
+import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/service-info/module-version.js";
 import pluginInfo from "../../src/plugins/service-info/plugin-info.js";
 import thumbnail from "../../src/plugins/thumbnail-plugin.js";

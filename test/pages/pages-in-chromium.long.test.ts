@@ -4,7 +4,7 @@ import t from "tap";
 import { severalDatasets } from "../../src/dataset/dataset.js";
 import type { Route } from "../../src/http/router.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
-import datasetInfo from "../../src/plugins/dataset-info-plugin.js";
+import datasetInfo from "../../src/plugins/dataset-info/dataset-info-plugin.js";
 import moduleVersion from "../../src/plugins/service-info/module-version.js";
 import { createErrorPage } from "../../src/server/error-page.js";
 import { openBrowser } from "../support/clients/browser-page.js";

@@ -6,7 +6,10 @@ import type { Route } from "../../src/http/router.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
 import { coreRoutes } from "../../src/openapi/core-routes.js";
 import type { PreviewService } from "../../src/pages/preview-service.js";
-import datasetInfoPlugin, { groupDict, groupSchema } from "../../src/plugins/dataset-info-plugin.js";
+import datasetInfoPlugin, {
+  groupDict,
+  groupSchema,
+} from "../../src/plugins/dataset-info/dataset-info-plugin.js";
 import { createPageReplies } from "../../src/plugins/page-replies.js";
 import { fakeContext } from "../support/datasets/fake-context.js";
 import { type FakeService, fakeService } from "../support/datasets/fake-service.js";

@@ -7,7 +7,7 @@ import { runNow } from "../../src/event-loop/cooperative-task.js";
 import { createDataTree, type Plugin, ZpublishError } from "../../src/index.js";
 import type { JsonValue } from "../../src/json/json-value.js";
 import { stringifyJson } from "../../src/json/stringify-json.js";
-import { groupDict, groupSchema } from "../../src/plugins/dataset-info-plugin.js";
+import { groupDict, groupSchema } from "../../src/plugins/dataset-info/dataset-info-plugin.js";
 import { consolidatedMetadata } from "../../src/plugins/zarr-plugin.js";
 import { fakeSource, storedArray, storedTree } from "../support/datasets/fake-source.js";
 import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";

@@ -5,6 +5,7 @@ import type { Route } from "../../../src/http/router.js";
 import { createLog } from "../../../src/observe/log.js";
 import type { PreviewService } from "../../../src/pages/preview-service.js";
 import { createSnapshotMemo } from "../../../src/plugins/documents.js";
+import { createPageReplies } from "../../../src/plugins/page-replies.js";
 import type { CoreContext } from "../../../src/plugins/plugin.js";
 
 export interface FakeParts {
@@ -36,7 +37,7 @@ export function fakeContext(parts: FakeParts): CoreContext {
   function noChunks(): never {
     throw new ZpublishError("internal", "no chunks in this test");
   }
-  return {
+  const context: CoreContext = {
     datasets: {
       ids: () => ids,
       configuredCount: ids.length,
@@ -68,5 +69,10 @@ export function fakeContext(parts: FakeParts): CoreContext {
     maxSelectionBytes: 2 ** 30,
     rootPath,
     log: createLog("silent"),
+    get pages() {
+      return pages;
+    },
   };
+  const pages = createPageReplies(context);
+  return context;
 }

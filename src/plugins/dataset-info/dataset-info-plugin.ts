@@ -1,19 +1,33 @@
-import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
-import { type DatasetSnapshot, encodingOf, findGroup, overviewsOf } from "../dataset/dataset.js";
-import { type IdSelection, selectIds } from "../dataset/id-page.js";
-import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import { queryToken } from "../http/handle-request.js";
-import { parseQuery, readInteger } from "../http/query.js";
-import type { Document, DocumentReply, RouteRequest } from "../http/reply.js";
-import type { QueryParameter, Route, RouteOperation } from "../http/router.js";
-import { type JsonObject, type JsonValue, objectSteps } from "../json/json-value.js";
-import { stringifyJsonPieces } from "../json/stringify-json.js";
-import type { Group, Variable } from "../model/data-tree.js";
-import { packageVersion } from "../observe/versions.js";
-import { listingPieces } from "../pages/home-page.js";
-import { documentReply, jsonReply } from "./documents.js";
-import { createPageReplies, storesOf } from "./page-replies.js";
-import type { CoreContext, Plugin } from "./plugin.js";
+import {
+  type BoundedMap,
+  type CooperativeTask,
+  createBoundedMap,
+  type DatasetView,
+  type Document,
+  type DocumentReply,
+  encodingOf,
+  findGroup,
+  type Group,
+  type IdSelection,
+  type JsonObject,
+  type JsonValue,
+  jsonReply,
+  objectSteps,
+  overviewsOf,
+  type Plugin,
+  type PluginContext,
+  packageVersion,
+  parseQuery,
+  type QueryParameter,
+  queryToken,
+  type Route,
+  type RouteOperation,
+  type RouteRequest,
+  readInteger,
+  selectIds,
+  stringifyJsonPieces,
+  type Variable,
+} from "../../plugin-api.js";
 
 const JSON_TYPE = "application/json";
 const HTML_TYPE = "text/html; charset=utf-8";
@@ -34,15 +48,15 @@ const datasetInfoPlugin = {
 } satisfies Plugin;
 export default datasetInfoPlugin;
 
-function createRoutes(context: CoreContext): readonly Route[] {
+function createRoutes(context: PluginContext): readonly Route[] {
   return [createDatasetList(context), ...pageRoutes(context), ...createJsonRoutes(context)];
 }
 
-type SnapshotHandler = (snapshot: DatasetSnapshot, request: RouteRequest) => ReturnType<Route["handler"]>;
+type SnapshotHandler = (snapshot: DatasetView, request: RouteRequest) => ReturnType<Route["handler"]>;
 
 /** Makes a route below a dataset, which is `/datasets/{dataset_id}` and a path. */
 function datasetRoute(
-  { datasets }: CoreContext,
+  { datasets }: PluginContext,
   path: string,
   operation: RouteOperation,
   answer: SnapshotHandler,
@@ -55,42 +69,37 @@ function datasetRoute(
   };
 }
 
-function groupOf(snapshot: DatasetSnapshot, { params }: RouteRequest): Group {
+function groupOf(snapshot: DatasetView, { params }: RouteRequest): Group {
   return findGroup(snapshot, params.group_path as string);
 }
 
-function pageRoutes(context: CoreContext): readonly Route[] {
-  const pages = createPageReplies(context);
+function pageRoutes(context: PluginContext): readonly Route[] {
   const page = (path: string, summary: string, answer: SnapshotHandler) =>
     datasetRoute(context, path, { summary, contentType: HTML_TYPE }, answer);
   return [
     page("", "Redirects to the dataset's page", () => ({ kind: "redirect", to: "with-slash" })),
     page("/", "Page of a dataset", (snapshot, request) =>
-      pages.reply(snapshot, snapshot.tree.root, false, request),
+      context.pages.reply(snapshot, snapshot.tree.root, false, request),
     ),
     page("/tree", "Page of a dataset with all its groups", (snapshot, request) =>
-      pages.reply(snapshot, snapshot.tree.root, true, request),
+      context.pages.reply(snapshot, snapshot.tree.root, true, request),
     ),
     page("/overviews", "Redirects to the directory listing of the overviews", (snapshot) => {
       overviewsOf(snapshot);
       return { kind: "redirect", to: "with-slash" };
     }),
-    page("/overviews/", "Directory listing of the overviews, with relative links", (snapshot) => {
-      const overviews = overviewsOf(snapshot);
-      return documentReply(context, overviews, "dataset_info overviews", "/", HTML_TYPE, () => {
-        const entries = storesOf(context).map((prefix) => `${prefix}/`);
-        return listingPieces({ title: `${context.datasetPath(overviews.id)}overviews/`, entries });
-      });
-    }),
+    page("/overviews/", "Directory listing of the overviews, with relative links", (snapshot) =>
+      context.pages.listing(overviewsOf(snapshot), "overviews/"),
+    ),
     ...encodingPages(context),
     page(GROUP, "Page of a group", (snapshot, request) =>
-      pages.reply(snapshot, groupOf(snapshot, request), false, request),
+      context.pages.reply(snapshot, groupOf(snapshot, request), false, request),
     ),
   ];
 }
 
 /** Directory listing of the stores of a further encoding, to which those of its stores lead back. */
-function encodingPages(context: CoreContext): readonly Route[] {
+function encodingPages(context: PluginContext): readonly Route[] {
   const { datasets } = context;
   const find = ({ params }: RouteRequest) =>
     encodingOf(datasets.get(params.dataset_id as string), params.encoding as string);
@@ -108,18 +117,13 @@ function encodingPages(context: CoreContext): readonly Route[] {
       find(request);
       return { kind: "redirect", to: "with-slash" };
     }),
-    page("/", "Directory listing of a dataset in another encoding, with relative links", (request) => {
-      const encoded = find(request);
-      return documentReply(context, encoded, "dataset_info encoding", "/", HTML_TYPE, () => {
-        const entries = storesOf(context).map((prefix) => `${prefix}/`);
-        const place = `${context.datasetPath(encoded.id)}encodings/${request.params.encoding}/`;
-        return listingPieces({ title: place, entries });
-      });
-    }),
+    page("/", "Directory listing of a dataset in another encoding, with relative links", (request) =>
+      context.pages.listing(find(request), `encodings/${request.params.encoding}/`),
+    ),
   ];
 }
 
-function createJsonRoutes(context: CoreContext): readonly Route[] {
+function createJsonRoutes(context: PluginContext): readonly Route[] {
   const common = { contentType: JSON_TYPE, ranged: true };
   const groups = datasetRoute(
     context,
@@ -131,7 +135,7 @@ function createJsonRoutes(context: CoreContext): readonly Route[] {
   const documents = GROUP_DOCUMENTS.flatMap(({ name, summary, schema, content }): Route[] => {
     const operation = { ...common, summary, schema };
     const memoName = `dataset_info ${name}`;
-    const reply = (snapshot: DatasetSnapshot, group: Group) =>
+    const reply = (snapshot: DatasetView, group: Group) =>
       jsonReply(context, snapshot, memoName, group.path, () => content(group, snapshot));
     return [
       datasetRoute(context, `/${name}`, { ...operation, description: "For the root group." }, (snapshot) =>
@@ -154,7 +158,7 @@ interface GroupDocument {
   readonly name: string;
   readonly summary: string;
   readonly schema: Readonly<Record<string, unknown>>;
-  readonly content: (group: Group, snapshot: DatasetSnapshot) => CooperativeTask<JsonValue>;
+  readonly content: (group: Group, snapshot: DatasetView) => CooperativeTask<JsonValue>;
 }
 
 const GROUP_DOCUMENTS: readonly GroupDocument[] = [
@@ -214,7 +218,7 @@ function variableDict({ dims, attrs, dataType, shape }: Variable): JsonObject {
  */
 export function* groupSchema(
   group: Group,
-  { encodings }: Pick<DatasetSnapshot, "encodings"> = {},
+  { encodings }: Pick<DatasetView, "encodings"> = {},
 ): CooperativeTask<JsonObject> {
   const variables: [string, JsonObject][] = [];
   for (const [name, { dataType, dims, attrs }] of group.variables) {
@@ -231,7 +235,7 @@ export function* groupSchema(
   };
 }
 
-function chunksOf({ tree }: DatasetSnapshot, { path }: Group): JsonObject {
+function chunksOf({ tree }: DatasetView, { path }: Group): JsonObject {
   const variables = [...(tree.groups.get(path)?.variables ?? [])];
   return { chunks: Object.fromEntries(variables.map(([name, { chunkShape }]) => [name, chunkShape])) };
 }
@@ -254,7 +258,7 @@ const PARAMETERS: Readonly<Record<string, QueryParameter>> = {
 };
 
 /** Creates the route that lists datasets, whole or in pages. */
-function createDatasetList(context: CoreContext): Route {
+function createDatasetList(context: PluginContext): Route {
   const { datasets } = context;
 
   function documentOf(asked: IdSelection, ids: readonly string[]) {
