@@ -11,8 +11,14 @@ export interface LoopDelay {
     readonly nodeArgs: readonly string[];
     readonly env: Readonly<Record<string, string>>;
   };
-  /** Returns the longest delay since the last call, in milliseconds. */
-  take(pid: number): Promise<number>;
+  /** Returns the delays since the last call. */
+  take(pid: number): Promise<HeldLoop>;
+}
+
+/** Delays of an event loop, in milliseconds. */
+export interface HeldLoop {
+  readonly p99: number;
+  readonly longest: number;
 }
 
 /** @param scratch Folder for the file by which the server tells. */
@@ -27,21 +33,22 @@ export function createLoopDelay(scratch: string): LoopDelay {
       rmSync(file, { force: true });
       process.kill(pid, "SIGUSR2");
       while (!existsSync(file)) await sleep(1);
-      return Number(readFileSync(file, "utf8"));
+      return JSON.parse(readFileSync(file, "utf8")) as HeldLoop;
     },
   };
 }
 
 /**
- * Node.js loads this module before the server (`--import`), too. On SIGUSR2 the server writes the longest delay since the last signal into
- * the file, in milliseconds.
+ * Node.js loads this module before the server (`--import`), too. On SIGUSR2 the server writes the delays since the last signal into the
+ * file.
  */
 const file = process.env.LOOP_DELAY_FILE;
 if (file !== undefined && isMainThread) {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   process.on("SIGUSR2", () => {
-    writeFileSync(`${file}.unfinished`, String(delay.max / 1e6));
+    const held: HeldLoop = { p99: delay.percentile(99) / 1e6, longest: delay.max / 1e6 };
+    writeFileSync(`${file}.unfinished`, JSON.stringify(held));
     renameSync(`${file}.unfinished`, file);
     delay.reset();
   });

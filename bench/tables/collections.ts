@@ -122,7 +122,7 @@ async function watchRefreshes({ pid }: RunningZpublish, loop: LoopDelay, refresh
   const longest: number[] = [];
   for (let watched = 0; watched < REFRESHES; watched++) {
     await sleep(refresh * 1_000);
-    longest.push(await loop.take(pid));
+    longest.push((await loop.take(pid)).longest);
   }
   return median(longest)!;
 }

@@ -133,7 +133,7 @@ function startVariables(
     const path = storePath(store, ".zmetadata");
     const first = await timed(baseUrl, path);
     for (const coding of ["br", "gzip"]) await fetchAnswer(baseUrl, path, { "accept-encoding": coding });
-    const heldMs = await loop.take(pid);
+    const { longest: heldMs } = await loop.take(pid);
     const again = await timed(baseUrl, path);
     const keys = await timed(baseUrl, `/datasets/${store.id}/keys`);
     if (round === 0) await checkDocument(baseUrl, store, path);

@@ -8,6 +8,7 @@ import { latency } from "./latency.js";
 import { overviews, transcodeCold, warm } from "./made-chunks.js";
 import { memory } from "./memory.js";
 import { remote } from "./remote.js";
+import { select } from "./select.js";
 import { start } from "./start.js";
 import { thumbnails } from "./thumbnails.js";
 
@@ -26,4 +27,5 @@ export const TABLES: Readonly<Record<string, BenchTable>> = {
   start,
   collections,
   joined,
+  select,
 };

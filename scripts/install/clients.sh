@@ -6,7 +6,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 packages=(
   python3-xarray python3-zarr python3-numcodecs python3-fsspec python3-aiohttp python3-requests
-  python3-msgpack python3-dask gdal-bin python3-gdal
+  python3-msgpack python3-dask python3-fastapi python3-uvicorn gdal-bin python3-gdal
   python3-h5netcdf python3-h5py python3-netcdf4 python3-rasterio python3-rioxarray python3-scipy python3-tifffile
   libtiff-tools
   chromium nginx-light haproxy wrk

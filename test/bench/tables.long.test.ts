@@ -32,6 +32,7 @@ function contextWith(builds: readonly Build[]): BenchContext {
 const CLIENTS: Readonly<Record<string, Parameters<typeof clientMissing>>> = {
   explore: ["chromium"],
   files: ["h5netcdf", "h5py", "netcdf4", "xarray"],
+  select: ["h5py", "netcdf4"],
 };
 
 /** What was measured says nothing here; only that it was, of answers that were right. */
