@@ -119,7 +119,8 @@ export interface StreamReply {
   /** Bytes of memory that the stream takes while it is sent, pieces made ahead included; the request waits for room. Default 4 MiB. */
   readonly heldByteLength?: number;
   /**
-   * Makes the pieces, of any length, at most some megabytes each. The next one is asked for when the client has taken the one before.
+   * Makes the pieces, of any length, at most some megabytes each. The next one is asked for when the client has taken the one before,
+   * whose memory may then be used again.
    * An error before the first piece is answered as any other; a later one breaks the connection, since a body must not end early and
    * look complete. So does a sum of bytes other than expected.
    * @param range What to send of a body of known length; undefined if all.

@@ -95,5 +95,10 @@ function compressed(pieces: AsyncIterable<Uint8Array>, coding: ContentCoding): A
       ? createBrotliCompress({ chunkSize, params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })
       : createGzip({ chunkSize, level: 1 });
   // An error of the pieces is thrown by the encoder, and what ends the encoder ends the pieces.
-  return pipeline(Readable.from(pieces), encoder, () => undefined);
+  return pipeline(Readable.from(copied(pieces)), encoder, () => undefined);
+}
+
+/** Copies pieces: the encoder has not read them all when the next one is asked for. */
+async function* copied(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) yield Uint8Array.from(piece);
 }

@@ -241,7 +241,8 @@ interface Reading {
   readonly work: Work;
   /** Has a worker gather items. */
   pick(items: ItemPick["items"]): Promise<ItemsMade>;
-  recycle(bytes: Uint8Array<ArrayBuffer>): void;
+  /** Takes back the memory of items. */
+  recycle(made: ItemsMade): void;
 }
 
 function openReading(
@@ -272,7 +273,11 @@ function openReading(
     }
   }
 
-  return { plan, dataType: valueTypeOf(plan, decode, order), work, pick, recycle };
+  const recycleItems = ({ bytes, texts }: ItemsMade) => {
+    // Texts have no memory of the pool any more.
+    if (texts === undefined) recycle(bytes);
+  };
+  return { plan, dataType: valueTypeOf(plan, decode, order), work, pick, recycle: recycleItems };
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -320,7 +325,7 @@ async function readBox(reading: Reading, box: readonly AxisSelection[]): Promise
   await workThrough(blocks, TASKS_AT_ONCE, async (block) => {
     const made = await reading.pick(block.map(({ axis }) => axis));
     placeBlock(made, block, result, shape, dataType.itemSize);
-    reading.recycle(made.bytes);
+    reading.recycle(made);
   });
   return result;
 }
@@ -333,7 +338,7 @@ async function readAtPoints(reading: Reading, points: ArrayLike<number>, count: 
   await workThrough(groups, TASKS_AT_ONCE, async ({ chunks, positions }) => {
     const made = await reading.pick({ points: chunks });
     placeBlock(made, [{ axis: { indexes: positions }, to: positions }], result, [count], dataType.itemSize);
-    reading.recycle(made.bytes);
+    reading.recycle(made);
   });
   return result;
 }
@@ -380,6 +385,7 @@ async function* streamBox(
         const count = Math.min(most, end - at);
         yield createBlock([count], dataType, partOf(made, at, count, dataType.itemSize));
       }
+      if (options.reusesMemory) reading.recycle(made);
       bytesAhead -= ofSlab * itemBytes;
     }
   } finally {

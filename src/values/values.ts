@@ -37,6 +37,8 @@ export interface StreamValuesOptions extends ReadValuesOptions {
   readonly itemCount?: number | undefined;
   /** Largest piece in bytes. Default 4 MiB. */
   readonly pieceBytes?: number | undefined;
+  /** Whether the memory of a piece is used again as soon as the next one is asked for. Default false. */
+  readonly reusesMemory?: boolean | undefined;
 }
 
 /** Values in C order. The caller owns them. */

@@ -14,7 +14,8 @@ export interface OutputVariable {
   /** Greatest length of a text in bytes of UTF-8, if it is known. Default: four bytes a character. Needed for texts without a fixed size. */
   readonly textBytes?: number;
   /**
-   * Reads the values in C order, from an item on, in blocks of some megabytes at most.
+   * Reads the values in C order, from an item on, in blocks of some megabytes at most. The memory of a block may be used again when the
+   * next one is asked for.
    * @param byteOrder Order of `bytes` in the blocks.
    */
   read(firstItem: number, byteOrder: "little" | "big", signal: AbortSignal): AsyncIterable<ValueBlock>;
@@ -23,7 +24,10 @@ export interface OutputVariable {
 /** A file whose length is known before any value is read. */
 export interface FileBody {
   readonly byteLength: number;
-  /** Makes a range of the file. Only what lies in the range is read. Default: all of it. */
+  /**
+   * Makes a range of the file. Only what lies in the range is read. Default: all of it. The memory of a piece may be used again when the
+   * next one is asked for.
+   */
   pieces(range: ByteRange | undefined, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
@@ -112,57 +116,49 @@ async function* rowsOf(
   const firstRow = Math.floor((start - rowsBegin) / rowLength);
   const readers = rows.map((each) => ({
     ...each,
-    taker: createTaker(itemsOf(each, firstRow * each.rowBytes, Number.MAX_SAFE_INTEGER, signal)),
+    pieces: itemsOf(each, firstRow * each.rowBytes, Number.MAX_SAFE_INTEGER, signal),
+    current: new Uint8Array() as Uint8Array,
   }));
+  let collected = new Uint8Array(COLLECTED_BYTES);
+  let length = 0;
+  let skipped = start - rowsBegin - firstRow * rowLength;
+  let rest = end - start;
   try {
-    let collected: Uint8Array[] = [];
-    let collectedBytes = 0;
-    let skipped = start - rowsBegin - firstRow * rowLength;
-    let rest = end - start;
-    while (rest > 0) {
-      for (const [index, { taker, rowBytes, at }] of readers.entries()) {
-        const parts = await taker.take(rowBytes);
-        const next = readers[index + 1]?.at ?? rowLength;
-        if (next - at > rowBytes) parts.push(new Uint8Array(next - at - rowBytes));
-        for (const bytes of parts) {
+    while (rest > 0)
+      for (const [index, reader] of readers.entries()) {
+        const { at, rowBytes, pieces } = reader;
+        const padding = (readers[index + 1]?.at ?? rowLength) - at - rowBytes;
+        for (let missing = rowBytes + padding; missing > 0 && rest > 0; ) {
+          const isPadding = missing <= padding;
+          if (!isPadding && reader.current.length === 0) reader.current = await nextOf(pieces);
+          const bytes = isPadding ? new Uint8Array(missing) : reader.current.subarray(0, missing - padding);
+          if (!isPadding) reader.current = reader.current.subarray(bytes.length);
+          missing -= bytes.length;
           const piece = bytes.subarray(skipped, skipped + rest);
           skipped = Math.max(0, skipped - bytes.length);
           rest -= piece.length;
-          collected.push(piece);
-          collectedBytes += piece.length;
+          if (length + piece.length > COLLECTED_BYTES) {
+            yield collected.subarray(0, length);
+            collected = new Uint8Array(COLLECTED_BYTES);
+            length = 0;
+          }
+          if (piece.length > COLLECTED_BYTES) yield piece;
+          else {
+            collected.set(piece, length);
+            length += piece.length;
+          }
         }
       }
-      if (collectedBytes < COLLECTED_BYTES && rest > 0) continue;
-      yield collected.length === 1 ? collected[0]! : Buffer.concat(collected);
-      collected = [];
-      collectedBytes = 0;
-    }
+    yield collected.subarray(0, length);
   } finally {
-    for (const { taker } of readers) await taker.end();
+    for (const { pieces } of readers) await pieces.return(undefined);
   }
 }
 
-/** Takes given numbers of bytes from pieces of any length. */
-function createTaker(pieces: AsyncGenerator<Uint8Array>) {
-  let current: Uint8Array = new Uint8Array();
-  return {
-    async take(byteLength: number): Promise<Uint8Array[]> {
-      const taken: Uint8Array[] = [];
-      for (let rest = byteLength; rest > 0; ) {
-        if (current.length === 0) {
-          const next = await pieces.next();
-          if (next.done) throw new Error(`expected ${rest} more bytes of a variable`);
-          current = next.value;
-        }
-        const part = current.subarray(0, rest);
-        current = current.subarray(part.length);
-        rest -= part.length;
-        taken.push(part);
-      }
-      return taken;
-    },
-    end: () => pieces.return(undefined),
-  };
+async function nextOf(pieces: AsyncIterator<Uint8Array>): Promise<Uint8Array> {
+  const { done, value } = await pieces.next();
+  if (done) throw new Error("expected more bytes of a variable");
+  return value;
 }
 
 /** Writes texts as UTF-8, each filled with zeros to the same length. @throws if one is longer. */

@@ -346,7 +346,7 @@ async function outputOf(
 ): Promise<OutputVariable> {
   const { name, dims, shape, dataType, attrs, fillValue: fill } = variable;
   const read: OutputVariable["read"] = (firstItem, byteOrder, wanted) =>
-    readStream(plan, variable, values, { firstItem, byteOrder, signal: wanted });
+    readStream(plan, variable, values, { firstItem, byteOrder, signal: wanted, reusesMemory: true });
   const output = { name, dims, shape, dataType, attrs, fill, read };
   if (dataType.kind !== "O" || productOf(shape) === 0) return output;
   let textBytes = 0;

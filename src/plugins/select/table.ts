@@ -281,6 +281,7 @@ export async function* readStream(
     readonly firstItem?: number;
     readonly byteOrder?: "little" | "big";
     readonly signal: AbortSignal;
+    readonly reusesMemory?: boolean;
   },
 ): AsyncGenerator<ValueBlock> {
   const { source, shape } = variable;

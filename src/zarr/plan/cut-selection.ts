@@ -161,8 +161,8 @@ export interface Slab {
 const MAX_SLAB_BYTES = 128 * 2 ** 20;
 
 /**
- * Cuts a selection into slabs in C order: whole rows of chunks, as many as fit `slabBytes`. A row that is larger is one slab, so that its
- * chunks are decoded once, up to a bound.
+ * Cuts a selection into slabs in C order: whole rows of chunks, as many as fit `slabBytes`. A row that is larger is one slab if its chunks
+ * would else be decoded more than once, up to a bound.
  * @param range Items that are wanted; slabs may have some before and after them.
  */
 export function* slabsOf(
@@ -185,7 +185,9 @@ export function* slabsOf(
   const rowBytes = rowItems * itemBytes;
   const part = (begin: number, count: number): readonly PickedAxis[] =>
     box.map((picked, at) => (at === axis ? sliceOfAxis(picked, begin, count) : picked));
-  if (rowBytes > MAX_SLAB_BYTES) {
+  // Rows that share no chunk are cut further: no chunk is decoded twice.
+  const isApart = countChunksOfAxis(box[axis]!, chunkShape[axis]!) === pickedLength(box[axis]!);
+  if (rowBytes > MAX_SLAB_BYTES || (rowBytes > slabBytes && isApart)) {
     const begin = Math.max(0, Math.floor((range.begin - first) / rowItems));
     for (let at = begin; at < pickedLength(box[axis]!); at++) {
       const start = first + at * rowItems;
