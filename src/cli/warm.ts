@@ -38,14 +38,13 @@ const MAX_LISTED = 10;
 async function selectAll(
   { config, datasets }: Pick<App, "config" | "datasets">,
   values: Runtime["values"],
-  { datasets: asked, variables, ranges }: WarmRequest,
+  { datasets: asked, variables, ranges, encodings }: WarmRequest,
   signal: AbortSignal,
 ): Promise<WarmTarget[]> {
   const ids = await idsOf(datasets, asked, config.limits.maxOpenDatasets);
   const problems: string[] = [];
   const targets: WarmTarget[] = [];
-  const dims = new Set<string>();
-  const paths = new Set<string>();
+  const [dims, paths, names] = [new Set<string>(), new Set<string>(), new Set<string>()];
   const empty = new Map<DimensionRange, string>();
   const matched = new Set<DimensionRange>();
   for (const [index, id] of ids.entries()) {
@@ -60,7 +59,7 @@ async function selectAll(
     if (snapshot === undefined) continue;
     const found = await selectTargets(
       snapshot,
-      { variables, ranges },
+      { variables, ranges, encodings },
       async (coordinate) => (await values().coordinates(snapshot, coordinate)).axes[0]!,
       (problem) => problems.push(problem),
       (range, extent) => void (extent === undefined ? matched.add(range) : empty.set(range, extent)),
@@ -70,6 +69,7 @@ async function selectAll(
       paths.add(path);
       for (const dim of names) dims.add(dim);
     }
+    for (const name of snapshot.encodings?.keys() ?? []) names.add(name);
     targets.push(...found);
   }
   if (signal.aborted) return [];
@@ -77,6 +77,7 @@ async function selectAll(
     if (path !== "" && ![...paths].some((each) => `${each}/`.startsWith(`${path}/`)))
       problems.push(`--variable: expected a variable or group of the datasets, received ${path}`);
   }
+  problems.push(...unknownEncodings(encodings, names));
   for (const range of ranges) {
     const { dim, by } = range;
     const [flag, what] = by === "index" ? ["--isel", "indices"] : ["--sel", "values"];
@@ -90,6 +91,14 @@ async function selectAll(
   }
   if (problems.length > 0) throw configError([...new Set(problems)]);
   return targets;
+}
+
+/** Lists names of encodings that no dataset has, one line each. */
+function unknownEncodings(asked: readonly string[], known: ReadonlySet<string>): string[] {
+  const expected = known.size === 0 ? "a dataset with encodings" : `one of ${[...known].join(", ")}`;
+  return asked
+    .filter((name) => !known.has(name))
+    .map((name) => `--encoding: expected ${expected}, received ${name}`);
 }
 
 /** Lists the datasets to warm. All of them are open at a time. */
@@ -253,6 +262,8 @@ interface WarmRequest {
   /** Paths of variables and groups; empty for all. */
   readonly variables: readonly string[];
   readonly ranges: readonly DimensionRange[];
+  /** Names of further encodings; empty for everything. */
+  readonly encodings: readonly string[];
   readonly stored: boolean;
   /** Share of the workers, more than 0 and at most 1. */
   readonly share: number;
@@ -299,6 +310,12 @@ export function createWarmCommand(): Command {
       new Option("--variable <path>", "Only this variable or group; may be repeated").argParser(several),
     )
     .addOption(
+      new Option(
+        "--encoding <name>",
+        "Only chunks of this one of the datasets' encodings; may be repeated",
+      ).argParser(several),
+    )
+    .addOption(
       new Option("--isel <dim=range>", "Only these indices of a dimension; may be repeated").argParser(
         several,
       ),
@@ -321,6 +338,7 @@ export function warmRequestOf(command: Command): WarmRequest {
   const options = command.opts<{
     dataset?: string[];
     variable?: string[];
+    encoding?: string[];
     isel?: string[];
     sel?: string[];
     stored?: boolean;
@@ -358,6 +376,6 @@ export function warmRequestOf(command: Command): WarmRequest {
     problems.push(`--${given}: expected --${missing} with it, received none`);
   }
   if (problems.length > 0) throw configError(problems);
-  const { dataset = [], variable = [], stored = false } = options;
-  return { datasets: dataset, variables: variable, ranges, stored, share, isOwn };
+  const { dataset = [], variable = [], encoding = [], stored = false } = options;
+  return { datasets: dataset, variables: variable, encodings: encoding, ranges, stored, share, isOwn };
 }

@@ -147,6 +147,8 @@ interface WarmSelection {
   readonly variables: readonly string[];
   /** At most one for each dimension counts: the last. */
   readonly ranges: readonly DimensionRange[];
+  /** Names of further encodings, of which alone chunks are meant. Empty: those of the dataset, of all its encodings and its overviews. */
+  readonly encodings: readonly string[];
 }
 
 /** Reads the values of a coordinate. */
@@ -159,7 +161,8 @@ type FindRuns = (dim: string, groupPath: string, length: number) => Promise<read
 const EXPECTED_ITEM_BYTES = 16;
 
 /**
- * Chooses the chunks of a dataset: coordinates of a group before its other variables, overviews behind what they are made of.
+ * Chooses the chunks of a dataset: coordinates of a group before its other variables, encodings and overviews behind
+ * what they are made of.
  * Coordinates of what is selected are always part of it, those of dimensions whole.
  * @returns No targets if the dataset has none of the variables.
  * @throws ZpublishError if a coordinate cannot be read
@@ -169,7 +172,7 @@ const EXPECTED_ITEM_BYTES = 16;
  */
 export async function selectTargets(
   snapshot: DatasetSnapshot,
-  { variables, ranges }: WarmSelection,
+  { variables, ranges, encodings }: WarmSelection,
   readAxis: ReadAxis,
   problem: (text: string) => void,
   onFound: (range: DimensionRange, extent: string | undefined) => void,
@@ -187,10 +190,14 @@ export async function selectTargets(
     const runs = await Promise.all(
       dims.map((dim, axis) => (isWhole ? undefined : findRuns(dim, groupPath, shape[axis]!))),
     );
-    addTarget(targets, snapshot, `${path}zarr/`, variable, runs);
+    if (encodings.length === 0) addTarget(targets, snapshot, `${path}zarr/`, variable, runs);
+    for (const [name, encoded] of snapshot.encodings ?? []) {
+      if (encodings.length === 0 || encodings.includes(name))
+        addTarget(targets, encoded, `${path}encodings/${name}/zarr/`, variable, runs);
+    }
   }
   const { overviews } = snapshot;
-  if (overviews?.levels === undefined) return targets;
+  if (overviews?.levels === undefined || encodings.length > 0) return targets;
   const { horizontal } = overviews.levels;
   const byPath = new Map(wanted.map((variable) => [variable.path, variable]));
   for (const coarse of [...overviews.tree.groups.values()].flatMap((group) => [
@@ -229,12 +236,13 @@ function addTarget(
   targets: WarmTarget[],
   snapshot: DatasetSnapshot,
   prefix: string,
-  { path, chunkShape, dataType }: Variable,
+  { path, dataType }: Variable,
   runs: readonly (readonly Run[] | undefined)[],
 ): void {
   const array = snapshot.arrays.get(path);
   // A variable that cannot be served is in the tree no more.
   if (array === undefined) return;
+  const { chunkShape } = array.variable;
   const { gridShape } = array.plan.served;
   const axes = gridShape.map((length, axis) => {
     const found = runs[axis];

@@ -1,3 +1,4 @@
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import t, { type Test } from "tap";
@@ -188,6 +189,26 @@ t.test("values are read from the cut that suits them, whose chunks stay in the c
   t.strictSame(await read(range(7, 1), range(0, 1), range(0, 2)), [7000, 7001]);
   t.equal(await cached("0.0.0"), "MISS", "a few values of a day come from its map");
 });
+
+t.test(
+  "part of a series is read from a chunk that is cached, though it would not be made for it",
+  async (t) => {
+    const { values, array, source } = await start(t, { immutable: true });
+    const read = async (days: number, lat: number) => {
+      const { snapshot, array: air } = array();
+      const { values: found } = await values.read(snapshot, air, [
+        range(4, days),
+        range(lat, 1),
+        range(0, 1),
+      ]);
+      return Array.from(found as Int32Array);
+    };
+    t.equal((await read(20, 0)).length, 20);
+    await Promise.all(Array.from({ length: DAYS }, (_, day) => rm(join(source, `air/${day}.0.0`))));
+    t.strictSame(await read(2, 0), [4000, 5000], "from the series");
+    t.strictSame(await read(2, 7), [0, 0], "from the maps, which are gone");
+  },
+);
 
 t.test("values are equal, whichever cut they are read from", async (t) => {
   const started = [await start(t), await start(t, { isCached: false }), await start(t, { encodings: {} })];
