@@ -17,11 +17,9 @@ export { type BoundedMap, createBoundedMap } from "./collections/bounded-map.js"
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type {
   ArrayView,
-  ArrayView as ServedArray,
   DatasetPath,
   Datasets,
   DatasetView,
-  DatasetView as DatasetSnapshot,
 } from "./dataset/dataset.js";
 export { encodingOf, findArray, findGroup, overviewsOf } from "./dataset/dataset.js";
 export { type IdSelection, selectIds } from "./dataset/id-page.js";
