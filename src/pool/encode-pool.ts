@@ -155,8 +155,9 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
     transfer,
     id,
     name,
+    fields,
   }: Job): Promise<Exclude<TaskAnswer, { status: "worn-out" }>> {
-    log.debug({ name }, "a worker gets a task");
+    log.debug(fields, "module" in task ? "calling a function" : "making a chunk");
     for (let isRetry = false; ; ) {
       const worker = await workers.acquire(isRetry);
       const startedAt = performance.now();
@@ -178,7 +179,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
           log.error({ err: death }, "a worker could not start");
           continue;
         }
-        log.error({ err: death, name }, `a worker ${CAUSES[death.kind]}`);
+        log.error({ err: death, ...fields }, `a worker ${CAUSES[death.kind]}`);
         const maxRetryMs = Math.min(RETRY_WITHIN_MS, taskTimeoutMs / 2);
         // What was moved to a worker is gone with it.
         const isLast = isRetry || transfer !== undefined || death.kind === "timedOut";
@@ -221,8 +222,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
       return runInTurn<ChunkOutcome>(jobOfChunk(task), signal, costOf(task, maxCost / threads));
     },
     callModule(call, { signal, transfer } = {}) {
-      const name = `module ${posix.basename(call.module)}: the worker`;
-      return runInTurn<CallOutcome>({ task: call, transfer, key: call.module, id: undefined, name }, signal);
+      return runInTurn<CallOutcome>(jobOfCall(call, transfer), signal);
     },
     recycle({ buffer }) {
       if (buffer.byteLength <= MAX_SPARE_BYTES && spare.length < threads + SPARE_BUFFERS) spare.push(buffer);
@@ -247,6 +247,8 @@ interface Job {
   readonly id: string | undefined;
   /** Beginning of messages about its worker. */
   readonly name: string;
+  /** Fields of the log that name it. */
+  readonly fields: object;
 }
 
 /** Small tasks cost nothing: if every worker has one, together they take no more than half of the budget. */
@@ -260,7 +262,15 @@ function jobOfChunk(task: ChunkTask): Job {
   const key = arrayKeyOf(plan);
   const chunk = chunkCoords.join(".") || "0";
   const name = `array '${plan.path}': the worker for chunk ${chunk}`;
-  return { task, key, id: `${key}${chunkCoords.join(".")}\n${version ?? ""}`, name };
+  const id = `${key}${chunkCoords.join(".")}\n${version ?? ""}`;
+  return { task, key, id, name, fields: { path: plan.path, chunkCoords } };
+}
+
+function jobOfCall(call: ModuleCall, transfer: Job["transfer"]): Job {
+  const { module } = call;
+  const name = posix.basename(module);
+  const worker = `module ${name}: the worker`;
+  return { task: call, transfer, key: module, id: undefined, name: worker, fields: { module: name } };
 }
 
 /** Keys of arrays, by their plan. */
