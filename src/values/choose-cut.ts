@@ -104,19 +104,13 @@ export async function findBestCut<Cut extends ArrayCut>(
   signal: AbortSignal | undefined,
 ): Promise<Cut | undefined> {
   const storedBytes = touching.count(stored) * stored.chunkBytes;
-  const candidates: { readonly cut: Cut; readonly cost: CutCost }[] = [];
-  for (const cut of cuts) {
+  const costs = cuts.map(async (cut): Promise<CutCost> => {
     const touchedBytes = touching.count(cut) * cut.chunkBytes;
-    if (touchedBytes >= storedBytes) continue;
+    if (touchedBytes >= storedBytes) return { touchedBytes, makingBytes: 0 };
     const makingBytes = await makingBytesOf(cut, stored, touching, MAX_MAKING * storedBytes, signal);
-    candidates.push({ cut, cost: { touchedBytes, makingBytes } });
-  }
-  return candidates[
-    chooseCut(
-      storedBytes,
-      candidates.map(({ cost }) => cost),
-    )
-  ]?.cut;
+    return { touchedBytes, makingBytes };
+  });
+  return cuts[chooseCut(storedBytes, await Promise.all(costs))];
 }
 
 /**
@@ -130,10 +124,8 @@ async function makingBytesOf(
   enough: number,
   signal: AbortSignal | undefined,
 ): Promise<number> {
-  const {
-    chunkShape,
-    stored: { shape, chunks },
-  } = cut;
+  const { chunkShape } = cut;
+  const { shape, chunks } = cut.stored;
   const reader = chunks.kind === "served" ? chunks.openReader() : undefined;
   const behind: AxisWeight = (axis, index) => {
     const begin = index * chunkShape[axis]!;
