@@ -14,6 +14,8 @@ export { cfTimeFormatter, cfTimeOf, cfTimeScale, datetimeText } from "./cf/cf-ti
 export { type Packing, packingOf } from "./cf/packing.js";
 export type { Chunks } from "./chunk/chunk-service.js";
 export { type BoundedMap, createBoundedMap } from "./collections/bounded-map.js";
+export { swapWords } from "./codec/item-reader.js";
+export { itemValues } from "./codec/items/item-values.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type {
   ArrayView,
@@ -53,8 +55,8 @@ export type {
 export type { QueryParameter, Route, RouteOperation } from "./http/router.js";
 export { type JsonObject, type JsonValue, objectSteps } from "./json/json-value.js";
 export { pythonFloatText, shortestFloat, stringifyJson, stringifyJsonPieces } from "./json/stringify-json.js";
-export type { DataTree, Group, Variable } from "./model/data-tree.js";
-export type { DataType } from "./model/data-type.js";
+export { type DataTree, elementCount, type Group, type Variable } from "./model/data-tree.js";
+export { type DataType, parseDataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export { packageVersion } from "./observe/versions.js";
 export type { PreviewService, PreviewValues } from "./pages/preview-service.js";

@@ -103,6 +103,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "plugin-api": [
     "cf",
     "chunk",
+    "codec",
     "config",
     "dataset",
     "http",

@@ -1,5 +1,5 @@
 import { Builder } from "flatbuffers";
-import { type DataType, type ValueBlock, ZpublishError } from "../../plugin-api.js";
+import { type DataType, type ValueBlock, wrongParameter } from "../../plugin-api.js";
 
 /** A column of a table. */
 export interface ArrowColumn {
@@ -19,8 +19,8 @@ export interface ArrowRows {
 interface ArrowType {
   /** Number in the union of types. */
   readonly id: number;
-  /** Writes the table of the type. */
-  readonly write: (builder: Builder) => number;
+  /** Writes the fields of the type. */
+  readonly write: (builder: Builder) => void;
   /** Makes the buffers of a column behind its validity bitmap, which is the first. */
   readonly buffers: (block: ValueBlock) => readonly Uint8Array[];
 }
@@ -53,52 +53,31 @@ export function writeArrowStream(
 function arrowTypeOf({ name, dataType }: ArrowColumn): ArrowType {
   const { kind, itemSize, timeUnit } = dataType;
   const fixed = ({ bytes }: ValueBlock) => [bytes];
+  const none = () => {};
   if (kind === "b")
-    return {
-      id: 6,
-      write: emptyTable,
-      buffers: ({ bytes }) => [bitmap(bytes.length, (i) => bytes[i] !== 0)],
-    };
+    return { id: 6, write: none, buffers: ({ bytes }) => [bitmap(bytes.length, (i) => bytes[i] !== 0)] };
   if (kind === "i" || kind === "u") {
     const write = (builder: Builder) => {
-      builder.startObject(2);
       builder.addFieldInt32(0, 8 * itemSize, 0);
       builder.addFieldInt8(1, kind === "i" ? 1 : 0, 0);
-      return builder.endObject();
     };
     return { id: 2, write, buffers: fixed };
   }
+  const short = (value: number, byDefault: number) => (builder: Builder) =>
+    builder.addFieldInt16(0, value, byDefault);
   // HALF, SINGLE, DOUBLE.
   if (kind === "f" && itemSize <= 8)
-    return { id: 3, write: shortTable(Math.log2(itemSize) - 1, 0), buffers: fixed };
-  if (kind === "S" || kind === "U" || kind === "O") return { id: 5, write: emptyTable, buffers: textBuffers };
+    return { id: 3, write: short(Math.log2(itemSize) - 1, 0), buffers: fixed };
+  if (kind === "S" || kind === "U" || kind === "O") return { id: 5, write: none, buffers: textBuffers };
   if ((kind === "M" || kind === "m") && timeUnit !== undefined) {
     const factor = SECONDS[timeUnit];
     const unit = TIME_UNITS.indexOf(factor === undefined ? timeUnit : "s");
     const buffers = factor === undefined ? fixed : (block: ValueBlock) => [inSeconds(block, factor)];
     // The default of a duration's unit is the millisecond, of a timestamp's the second.
-    if (unit >= 0)
-      return { id: kind === "M" ? 10 : 18, write: shortTable(unit, kind === "M" ? 0 : 1), buffers };
+    if (unit >= 0) return { id: kind === "M" ? 10 : 18, write: short(unit, kind === "M" ? 0 : 1), buffers };
   }
-  throw new ZpublishError(
-    "invalid-query",
-    `Expected a type that Arrow has, received ${dataType.numpyName} of variable '${name}'`,
-    { details: { parameter: "f", type: "unsupported_type", input: "arrow" } },
-  );
-}
-
-function emptyTable(builder: Builder): number {
-  builder.startObject(0);
-  return builder.endObject();
-}
-
-/** Writes a table whose first field is a short. */
-function shortTable(value: number, byDefault: number): (builder: Builder) => number {
-  return (builder) => {
-    builder.startObject(2);
-    builder.addFieldInt16(0, value, byDefault);
-    return builder.endObject();
-  };
+  const expected = `a type that Arrow has; variable '${name}' is ${dataType.numpyName}`;
+  throw wrongParameter("f", "unsupported_type", expected, "arrow");
 }
 
 function inSeconds({ values }: ValueBlock, factor: bigint): Uint8Array {
@@ -127,7 +106,9 @@ function schemaMessage(columns: readonly ArrowColumn[], types: readonly ArrowTyp
   const fields = columns.map(({ name }, index) => {
     const { id, write } = types[index]!;
     const title = builder.createString(name);
-    const type = write(builder);
+    builder.startObject(2);
+    write(builder);
+    const type = builder.endObject();
     const children = offsetVector(builder, []);
     builder.startObject(7);
     builder.addFieldOffset(0, title, 0);

@@ -1,4 +1,4 @@
-import type { ByteRange, DataType, JsonObject, JsonValue, ValueBlock } from "../../plugin-api.js";
+import type { ByteRange, DataType, JsonObject, ValueBlock } from "../../plugin-api.js";
 
 /** A variable of an answer, by its name in the file. */
 export interface OutputVariable {
@@ -9,8 +9,6 @@ export interface OutputVariable {
   /** Type of the values that {@link OutputVariable.read} gives. */
   readonly dataType: DataType;
   readonly attrs: JsonObject;
-  /** Number that stands for a missing value; null if none does. */
-  readonly fill: JsonValue;
   /** Greatest length of a text in bytes of UTF-8, if it is known. Default: four bytes a character. Needed for texts without a fixed size. */
   readonly textBytes?: number;
   /**

@@ -1,4 +1,10 @@
-import { type ByteRange, type JsonObject, type ValueBlock, ZpublishError } from "../../plugin-api.js";
+import {
+  type ByteRange,
+  elementCount,
+  type JsonObject,
+  type ValueBlock,
+  wrongParameter,
+} from "../../plugin-api.js";
 import { bytesOfTexts, type FileBody, type FilePart, type OutputVariable, piecesOf } from "./file-body.js";
 import { NC, type NcAttribute, type NcType, type NcVersion, netcdfAttributes } from "./netcdf-attributes.js";
 
@@ -62,7 +68,7 @@ function placeVariable(
   lengths: Map<string, number>,
   record: string | undefined,
 ): PlacedVariable {
-  const { dataType, attrs, fill } = variable;
+  const { dataType, attrs } = variable;
   const { type, charCount, more } = storageOf(variable);
   const dims = [...variable.dims];
   if (charCount !== undefined) {
@@ -72,10 +78,11 @@ function placeVariable(
   }
   const isRecord = record !== undefined && variable.dims[0] === record;
   const itemBytes = type.itemSize * (charCount ?? 1);
-  const count = variable.shape.slice(isRecord ? 1 : 0).reduce((product, length) => product * length, 1);
+  const count = elementCount(variable.shape.slice(isRecord ? 1 : 0));
+  const { _FillValue: fill, ...others } = attrs;
   const isNumber = "iufMm".includes(dataType.kind);
   const attributes = netcdfAttributes(
-    { ...attrs, ...more, ...(fill !== null && isNumber && { _FillValue: fill }) },
+    { ...(isNumber ? attrs : others), ...more },
     charCount === undefined && dataType.kind !== "b" ? type : undefined,
   );
   return { variable, type, dims, attributes, itemBytes, byteLength: itemBytes * count, isRecord };
@@ -104,11 +111,8 @@ function storageOf({ name, dims, dataType, textBytes }: OutputVariable): {
     return { type: NC.int64, more: { units: `${unit} since 1970-01-01`, calendar: "proleptic_gregorian" } };
   }
   if (kind === "m" && unit !== undefined) return { type: NC.int64, more: { units: unit } };
-  throw new ZpublishError(
-    "invalid-query",
-    `Expected a type that NetCDF has, received ${dataType.numpyName} of variable '${name}'; f=npy has it`,
-    { details: { parameter: "f", type: "unsupported_type", input: "nc" } },
-  );
+  const expected = `a type that NetCDF has; variable '${name}' is ${dataType.numpyName}, which f=npy has`;
+  throw wrongParameter("f", "unsupported_type", expected, "nc");
 }
 
 const UNITS: Readonly<Record<string, string>> = {

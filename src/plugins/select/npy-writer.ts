@@ -1,4 +1,4 @@
-import { type ByteRange, ZpublishError } from "../../plugin-api.js";
+import { type ByteRange, elementCount, wrongParameter } from "../../plugin-api.js";
 import { bytesOfTexts, type FileBody, type OutputVariable, piecesOf } from "./file-body.js";
 
 /**
@@ -11,11 +11,8 @@ export function createNpy(variable: OutputVariable): FileBody {
   // Texts without a fixed size are written as UTF-8, the only fixed form whose length is known.
   const isText = kind === "O" && textBytes !== undefined;
   if ((kind === "O" && !isText) || typeof dataType.zarr !== "string") {
-    throw new ZpublishError(
-      "invalid-query",
-      `Expected a type of fixed size, received ${dataType.numpyName} of variable '${variable.name}'`,
-      { details: { parameter: "f", type: "unsupported_type", input: "npy" } },
-    );
+    const expected = `a type of fixed size; variable '${variable.name}' is ${dataType.numpyName}`;
+    throw wrongParameter("f", "unsupported_type", expected, "npy");
   }
   const itemBytes = isText ? Math.max(1, textBytes) : itemSize;
   const characters = kind === "U" ? itemSize / 4 : itemBytes;
@@ -27,7 +24,7 @@ export function createNpy(variable: OutputVariable): FileBody {
   const headerLength = Math.ceil((10 + fields.length + 1) / 64) * 64;
   const header = Buffer.from(`\x93NUMPY\x01\x00..${fields.padEnd(headerLength - 11)}\n`, "latin1");
   header.writeUInt16LE(headerLength - 10, 8);
-  const count = shape.reduce((product, length) => product * length, 1);
+  const count = elementCount(shape);
   const byteLength = headerLength + count * itemBytes;
   const part = {
     ...{ begin: headerLength, byteLength: count * itemBytes, itemBytes },

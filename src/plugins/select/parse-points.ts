@@ -74,36 +74,27 @@ function parseGeoJson(text: string): PointTable {
   } catch {
     throw wrongBody("json_parsing", "JSON", text.slice(0, 40));
   }
-  const records: Map<string, string>[] = [];
-  addFeatures(value as GeoObject, new Map(), records);
+  const records: Map<string, unknown>[] = [];
+  addFeatures(value as GeoObject, {}, records);
   const names = [...new Set(records.flatMap((record) => [...record.keys()]))];
-  return { names, rows: records.map((record) => names.map((name) => record.get(name) ?? "")) };
+  return { names, rows: records.map((record) => names.map((name) => textOf(record.get(name)))) };
 }
 
-function addFeatures(
-  object: GeoObject | null,
-  properties: Map<string, string>,
-  records: Map<string, string>[],
-): void {
+function addFeatures(object: GeoObject | null, properties: object, records: Map<string, unknown>[]): void {
   const { type, features, geometry, coordinates } = object ?? {};
   if (type === "FeatureCollection" && Array.isArray(features)) {
     for (const feature of features) addFeatures(feature, properties, records);
   } else if (type === "Feature") {
-    const own = Object.entries(object?.properties ?? {}).map(([name, value]): [string, string] => [
-      name,
-      textOf(value),
-    ]);
-    addFeatures(geometry as GeoObject, new Map(own), records);
+    addFeatures(geometry as GeoObject, object?.properties ?? {}, records);
   } else if ((type === "Point" || type === "MultiPoint") && Array.isArray(coordinates)) {
     for (const position of type === "Point" ? [coordinates] : coordinates) {
       const isPosition = Array.isArray(position) && position.length >= 2 && position.every(Number.isFinite);
       if (!isPosition) throw wrongBody("geojson", "a position [longitude, latitude]", textOf(position));
-      const place = position
-        .slice(0, 3)
-        .map((each, axis): [string, string] => [["lon", "lat", "z"][axis]!, `${each}`]);
-      records.push(
-        new Map([...place, ...[...properties].filter(([name]) => !place.some(([own]) => own === name))]),
-      );
+      const place = ["lon", "lat", "z"]
+        .slice(0, position.length)
+        .map((name, at) => [name, position[at]] as const);
+      // A property of such a name neither moves nor replaces it.
+      records.push(new Map([...place, ...Object.entries(properties), ...place]));
     }
   } else throw wrongBody("geojson", "a FeatureCollection, Feature, Point or MultiPoint", textOf(type));
 }

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { indexOf, type Values, type Variable, wrongParameter } from "../../plugin-api.js";
+import { indexOf, parseDataType, type Values, type Variable, wrongParameter } from "../../plugin-api.js";
 import { type PointTable, wrongBody } from "./parse-points.js";
 import type { SelectionQuery } from "./parse-selection.js";
 import { axisNamed, gridRole, type PlanContext } from "./plan-selection.js";
@@ -11,7 +11,6 @@ import {
   type SelectionPlan,
   TEXT_TYPE,
 } from "./selection-plan.js";
-import { FLOAT_TYPE } from "./table.js";
 
 /** Labels that are looked up before other requests are answered. */
 const LABELS_PER_TURN = 2_000;
@@ -51,8 +50,8 @@ export async function placePoints(
       columns.add(name);
       const axis = coordinates?.axes[at];
       if (axis === undefined || selections.has(keyOf(at))) continue;
-      const find = ([text = ""]: readonly string[]) => indexOf(axis, text, method, tolerance);
-      add(keyOf(at), name, await indexPoints(rows, [column], find));
+      const texts = rows.map((row) => row[column]!);
+      add(keyOf(at), name, await indexPoints(texts, (text) => indexOf(axis, text, method, tolerance)));
     }
     const { Y: lat, X: lon } = ofGrid;
     const grid = coordinates?.grid;
@@ -66,32 +65,20 @@ export async function placePoints(
     const isNear = (distance: number) => tolerance === undefined || distance <= Number(tolerance);
     const found = Int32Array.from(cells, ({ cell, distance }) => (isNear(distance) ? cell : -1));
     const width = variable.shape[grid.x]!;
-    const indexes = (indexOfCell: (cell: number) => number) =>
-      found.map((cell) => (cell < 0 ? -1 : indexOfCell(cell)));
-    add(
-      keyOf(grid.y),
-      names[lat]!,
-      indexes((cell) => Math.floor(cell / width)),
-    );
-    add(
-      keyOf(grid.x),
-      names[lon]!,
-      indexes((cell) => cell % width),
-    );
+    const inRow = (cell: number) => (cell < 0 ? -1 : cell % width);
+    const rowOf = (cell: number) => Math.floor(cell / width);
+    add(keyOf(grid.y), names[lat]!, found.map(rowOf));
+    add(keyOf(grid.x), names[lon]!, found.map(inRow));
   }
   if (selections.size > 0) return { selections, columns };
   throw wrongBody("unknown_dimension", "a column named after a dimension or coordinate", names.join(", "));
 }
 
-async function indexPoints(
-  rows: PointTable["rows"],
-  columns: readonly number[],
-  find: (texts: readonly string[]) => number,
-): Promise<Int32Array> {
-  const found = new Int32Array(rows.length);
-  for (const [point, row] of rows.entries()) {
+async function indexPoints(texts: readonly string[], find: (text: string) => number): Promise<Int32Array> {
+  const found = new Int32Array(texts.length);
+  for (const [point, text] of texts.entries()) {
     if (point % LABELS_PER_TURN === LABELS_PER_TURN - 1) await setImmediate();
-    found[point] = find(columns.map((column) => row[column]!));
+    found[point] = find(text);
   }
   return found;
 }
@@ -131,22 +118,13 @@ export async function readPointPlan(
     const texts = rows.map((row) => row[column]!);
     const isNumber = !areTexts && texts.every((text) => text === "" || PLAIN_NUMBER.test(text));
     const shape = [rows.length];
-    const numbers = isNumber
-      ? Float64Array.from(texts, (text) => (text === "" ? Number.NaN : Number(text)))
-      : undefined;
-    const dataType = isNumber ? FLOAT_TYPE : TEXT_TYPE;
-    const bytes = new Uint8Array(numbers?.buffer ?? new ArrayBuffer(0));
-    const block = { shape, dataType, bytes, values: numbers ?? texts };
-    const rest = {
-      path: name,
-      isCoordinate: true,
-      dims: [POINT],
-      shape,
-      dataType,
-      attrs: {},
-      fillValue: null,
-    };
-    return [{ name, ...rest, source: { block } }];
+    const numbers = Float64Array.from(isNumber ? texts : [], (text) =>
+      text === "" ? Number.NaN : Number(text),
+    );
+    const dataType = isNumber ? parseDataType("<f8") : TEXT_TYPE;
+    const bytes = new Uint8Array(numbers.buffer);
+    const source = { block: { shape, dataType, bytes, values: isNumber ? numbers : texts } };
+    return [{ name, path: name, isCoordinate: true, dims: [POINT], shape, dataType, attrs: {}, source }];
   });
   return { ...plan, variables: [...carried, ...variables] };
 }

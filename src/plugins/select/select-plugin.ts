@@ -6,6 +6,7 @@ import {
   type Coordinates,
   chooseMediaType,
   type DatasetView,
+  elementCount,
   type Plugin,
   type PluginContext,
   packageVersion,
@@ -33,13 +34,7 @@ import {
   type PlanContext,
   planSelection,
 } from "./plan-selection.js";
-import {
-  countOf,
-  type DimSelection,
-  productOf,
-  type SelectedVariable,
-  type SelectionPlan,
-} from "./selection-plan.js";
+import { countOf, type DimSelection, type SelectedVariable, type SelectionPlan } from "./selection-plan.js";
 import { readStream, tableByteLength, tableColumns, tableRows } from "./table.js";
 import { assertText, csvPieces, jsonPieces } from "./write-text.js";
 
@@ -344,11 +339,11 @@ async function outputOf(
   { values }: PluginContext,
   signal: AbortSignal,
 ): Promise<OutputVariable> {
-  const { name, dims, shape, dataType, attrs, fillValue: fill } = variable;
+  const { name, dims, shape, dataType, attrs } = variable;
   const read: OutputVariable["read"] = (firstItem, byteOrder, wanted) =>
     readStream(plan, variable, values, { firstItem, byteOrder, signal: wanted, reusesMemory: true });
-  const output = { name, dims, shape, dataType, attrs, fill, read };
-  if (dataType.kind !== "O" || productOf(shape) === 0) return output;
+  const output = { name, dims, shape, dataType, attrs, read };
+  if (dataType.kind !== "O" || elementCount(shape) === 0) return output;
   let textBytes = 0;
   for await (const { values: texts } of read(0, "little", signal))
     for (const text of (texts ?? []) as readonly string[])

@@ -1,12 +1,14 @@
-import type {
-  ArrayView,
-  AxisSelection,
-  DatasetView,
-  DataType,
-  JsonObject,
-  JsonValue,
-  ValueBlock,
-  Variable,
+import {
+  type ArrayView,
+  type AxisSelection,
+  type DatasetView,
+  type DataType,
+  elementCount,
+  type JsonObject,
+  type JsonValue,
+  parseDataType,
+  type ValueBlock,
+  type Variable,
 } from "../../plugin-api.js";
 
 /** One variable of an answer. */
@@ -20,10 +22,11 @@ export interface SelectedVariable {
   readonly shape: readonly number[];
   /** Type in the answer: as stored, or as decoded. */
   readonly dataType: DataType;
-  /** Stored ones; if decoded, those that xarray's `decode_cf` leaves, and the units of times. */
+  /**
+   * Stored ones, with the `_FillValue` that xarray makes of a Zarr array's `fill_value`; if decoded, those that xarray's `decode_cf`
+   * leaves, and the units of times.
+   */
   readonly attrs: JsonObject;
-  /** `fill_value` of the Zarr v2 document, which is `_FillValue` to xarray; null for none, or if values are decoded. */
-  readonly fillValue: JsonValue;
   readonly source: VariableSource;
 }
 
@@ -73,18 +76,8 @@ interface Dim {
   readonly owner: Variable | undefined;
 }
 
-/** Describes a type of 8 bytes, unless `rest` says something else. */
-export function typeOf(
-  zarr: string,
-  kind: DataType["kind"],
-  name: string,
-  rest: Partial<DataType> = {},
-): DataType {
-  return { kind, itemSize: 8, byteOrder: "<", zarr, numpyName: name, numpyStr: name, ...rest };
-}
-
 /** Type of texts of any length. */
-export const TEXT_TYPE = typeOf("|O", "O", "object", { itemSize: 0, byteOrder: "|" });
+export const TEXT_TYPE = parseDataType("|O");
 
 /** Name of the dimension of points. */
 export const POINT = "point";
@@ -141,14 +134,13 @@ export function createSelectionPlan(
     if (isOfPoints) own.unshift([POINT, pointCount]);
     for (const [name, length] of own) dims.set(name, length);
     return {
-      name: flatName(path),
+      name: path.replaceAll("/", "_"),
       path,
       isCoordinate: snapshot.tree.groups.get(groupPathOf(variable))!.coordinateNames.has(variable.name),
       dims: own.map(([name]) => name),
       shape: own.map(([, length]) => length),
       dataType: textLength === undefined ? dataTypeOf(array) : TEXT_TYPE,
-      attrs: isDecoded ? decodedAttrs(variable.attrs) : variable.attrs,
-      fillValue: isDecoded ? null : array.document.fill_value,
+      attrs: isDecoded ? decodedAttrs(variable.attrs) : storedAttrs(array),
       source: isOfPoints
         ? { array, points: pointRows(found, pointCount) }
         : { array, selection, kept, textLength },
@@ -161,7 +153,7 @@ export function createSelectionPlan(
   return {
     ...{ snapshot, isDecoded, dims, attrs: attrsOf(snapshot, chosen) },
     variables: isDecoded ? all : all.map((variable) => withReferences(variable, all)),
-    byteLength: all.reduce((sum, { shape, dataType }) => sum + productOf(shape) * dataType.itemSize, 0),
+    byteLength: all.reduce((sum, { shape, dataType }) => sum + elementCount(shape) * dataType.itemSize, 0),
   };
 }
 
@@ -179,11 +171,6 @@ function pointRows(axes: readonly (DimSelection | undefined)[], count: number): 
 /** Returns the number of indexes of a selection. */
 export function countOf(selection: AxisSelection): number {
   return "indexes" in selection ? selection.indexes.length : selection.count;
-}
-
-/** Returns the number of items of a shape. */
-export function productOf(shape: readonly number[]): number {
-  return shape.reduce((product, length) => product * length, 1);
 }
 
 /** Returns the coordinates that go with variables: all of their groups whose dimensions these have, as in `dataset[names]` of xarray. */
@@ -206,15 +193,11 @@ function coordinatesOf(snapshot: DatasetView, chosen: readonly Variable[]): Vari
   return [...found].filter((variable) => !chosen.includes(variable));
 }
 
-function flatName(path: string): string {
-  return path.replaceAll("/", "_");
-}
-
 /** Creates the function that names dimensions in an answer, after the variables of their labels: no two alike. */
 function createDimNames(): (dim: Dim) => string {
   const keys = new Map<string, string>();
   return ({ key, name, owner }) => {
-    let text = owner === undefined ? name : flatName(owner.path);
+    let text = owner === undefined ? name : owner.path.replaceAll("/", "_");
     for (let count = 1; (keys.get(text) ?? key) !== key; count += 1) text = `${name}_${count}`;
     keys.set(text, key);
     return text;
@@ -227,21 +210,15 @@ function attrsOf({ tree }: DatasetView, chosen: readonly Variable[]): JsonObject
   return { ...tree.root.attrs, ...(others.length === 0 ? tree.groups.get(path)?.attrs : {}) };
 }
 
-const DECODED = [
-  "_FillValue",
-  "missing_value",
-  "scale_factor",
-  "add_offset",
-  "_Unsigned",
-  "coordinates",
-  "_Encoding",
-];
+const DECODED = /^(?:_FillValue|missing_value|scale_factor|add_offset|_Unsigned|coordinates|_Encoding)$/;
+
+function storedAttrs({ variable: { attrs }, document: { fill_value: fill } }: ArrayView): JsonObject {
+  return fill === null || "_FillValue" in attrs ? attrs : { ...attrs, _FillValue: fill };
+}
 
 function decodedAttrs(attrs: JsonObject): JsonObject {
-  const left = Object.entries(attrs).filter(
-    ([name, value]) => !DECODED.includes(name) && !(name === "dtype" && value === "bool"),
-  );
-  return Object.fromEntries(left);
+  const isLeft = (name: string) => !DECODED.test(name) && !(name === "dtype" && attrs[name] === "bool");
+  return Object.fromEntries(Object.entries(attrs).filter(([name]) => isLeft(name)));
 }
 
 /** Attributes that name other variables (CF). */

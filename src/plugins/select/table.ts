@@ -4,18 +4,15 @@ import {
   cfTimeOf,
   cfTimeScale,
   type DataType,
+  elementCount,
+  itemValues,
   type NumericArray,
+  parseDataType,
+  swapWords,
   type ValueBlock,
   type Values,
 } from "../../plugin-api.js";
-import {
-  POINT,
-  productOf,
-  type SelectedVariable,
-  type SelectionPlan,
-  TEXT_TYPE,
-  typeOf,
-} from "./selection-plan.js";
+import { POINT, type SelectedVariable, type SelectionPlan, TEXT_TYPE } from "./selection-plan.js";
 
 /** A column of a table. */
 export interface TableColumn {
@@ -63,10 +60,8 @@ const BOX_BYTES = 2 ** 23;
 /** Rows that are yielded at once: to repeat values and to pass them to a worker takes some milliseconds. */
 const MAX_ROWS = 2 ** 14;
 
-const INDEX_TYPE = typeOf("<i8", "i", "int64");
-/** Type of numbers that a body has. */
-export const FLOAT_TYPE = typeOf("<f8", "f", "float64");
-const DATETIME = typeOf("<M8[us]", "M", "datetime64[us]", { timeUnit: "us" });
+const INDEX_TYPE = parseDataType("<i8");
+const DATETIME = parseDataType("<M8[us]");
 
 /** How CF times are in a table: as text of ISO 8601, as `datetime64` if their calendar has such ones, or as the numbers that are stored. */
 export type TimeForm = "text" | "datetime" | "number";
@@ -82,13 +77,8 @@ export function tableColumns({ dims, variables }: SelectionPlan, times: TimeForm
     const { name, dataType } = variable;
     const time = times === "number" ? undefined : timeOf(variable);
     const isDate = time !== undefined && times === "datetime" && DATETIME_CALENDAR.test(time.calendar);
-    return {
-      name,
-      dims: variable.dims,
-      variable,
-      time,
-      dataType: time === undefined ? dataType : isDate ? DATETIME : TEXT_TYPE,
-    };
+    const type = time === undefined ? dataType : isDate ? DATETIME : TEXT_TYPE;
+    return { name, dims: variable.dims, variable, time, dataType: type };
   };
   const labels = [...dims.keys()].flatMap((name): TableColumn[] => {
     const variable = variables.find(isLabels(name));
@@ -107,7 +97,7 @@ export function tableColumns({ dims, variables }: SelectionPlan, times: TimeForm
 /** Returns the bytes of all items of a table, in which values are repeated for each row. */
 export function tableByteLength(plan: SelectionPlan): number {
   const bytes = plan.variables.reduce((sum, { dataType }) => sum + dataType.itemSize, 0);
-  return productOf([...plan.dims.values()]) * bytes;
+  return elementCount([...plan.dims.values()]) * bytes;
 }
 
 /** Reads part of a variable of a plan. */
@@ -125,16 +115,9 @@ export async function readBox(
     return part === undefined ? each : restrict(each, part);
   });
   const block = await values.read(snapshot, source.array, selection, { decode: isDecoded, signal });
-  return source.textLength === undefined ? block : joinCharacters(block, source.textLength);
-}
-
-function joinCharacters({ bytes }: ValueBlock, length: number): ValueBlock {
-  const values = Array.from({ length: length === 0 ? 0 : bytes.length / length }, (_, index) =>
-    Buffer.from(bytes.subarray(index * length, (index + 1) * length))
-      .toString()
-      .replace(/\0+$/, ""),
-  );
-  return { shape: [values.length], dataType: TEXT_TYPE, bytes: new Uint8Array(), values };
+  if (source.textLength === undefined) return block;
+  const texts = itemValues(block.bytes, { ...block.dataType, itemSize: source.textLength });
+  return { shape: [texts!.length], dataType: TEXT_TYPE, bytes: new Uint8Array(), values: texts };
 }
 
 function restrict(selection: AxisSelection, { begin, count }: Part): AxisSelection {
@@ -184,7 +167,7 @@ export async function* tableRows(
     });
     for (const part of boxesOf(shape, MAX_ROWS)) {
       const rows = read.map((block, index) => take(block, strides[index]!, part));
-      yield { rowCount: productOf(part.map(({ count }) => count)), columns: rows };
+      yield { rowCount: elementCount(part.map(({ count }) => count)), columns: rows };
     }
   }
 }
@@ -212,7 +195,7 @@ function* boxesOf(shape: readonly number[], maxItems: number): Generator<readonl
   while (axis > 0 && inner * shape[axis - 1]! <= maxItems) inner *= shape[--axis]!;
   const whole = shape.map((count): Part => ({ begin: 0, count }));
   // All axes before `axis - 1` have one index at a time, that one a range of them.
-  const outer = productOf(shape.slice(0, Math.max(0, axis - 1)));
+  const outer = elementCount(shape.slice(0, Math.max(0, axis - 1)));
   const step = Math.max(1, Math.floor(maxItems / inner));
   for (let item = 0; item < outer; item += 1) {
     const box = [...whole];
@@ -231,7 +214,7 @@ function* boxesOf(shape: readonly number[], maxItems: number): Generator<readonl
 }
 
 function stridesOf(shape: readonly number[]): number[] {
-  return shape.map((_, axis) => productOf(shape.slice(axis + 1)));
+  return shape.map((_, axis) => elementCount(shape.slice(axis + 1)));
 }
 
 function indexBlock({ begin, count }: Part): ValueBlock {
@@ -242,7 +225,7 @@ function indexBlock({ begin, count }: Part): ValueBlock {
 /** Gathers a part of a block. Items are repeated along dimensions of stride 0. */
 function take(block: ValueBlock, strides: readonly number[], part: readonly Part[]): ValueBlock {
   const { dataType, bytes } = block;
-  const length = productOf(part.map(({ count }) => count));
+  const length = elementCount(part.map(({ count }) => count));
   const indexes = new Uint32Array(length);
   indexes[0] = part.reduce((sum, { begin }, axis) => sum + begin * strides[axis]!, 0);
   // Grows the list from the innermost dimension outwards.
@@ -298,12 +281,7 @@ export async function* readStream(
   // The bytes of texts of any length are none, and may be gone.
   const bytes = itemSize === 0 ? new Uint8Array() : block.bytes.slice(firstItem * itemSize);
   if (byteOrder === "big" && kind !== "S" && kind !== "V")
-    swapItems(bytes, kind === "U" ? 4 : kind === "c" ? itemSize / 2 : itemSize);
+    swapWords(bytes, kind === "U" ? 4 : kind === "c" ? itemSize / 2 : itemSize);
   const rest = block.values?.slice(firstItem);
-  yield { ...block, bytes, shape: [productOf(block.shape) - firstItem], values: rest };
-}
-
-function swapItems(bytes: Uint8Array, itemSize: number): void {
-  for (let at = 0; itemSize > 1 && at < bytes.length; at += itemSize)
-    bytes.subarray(at, at + itemSize).reverse();
+  yield { ...block, bytes, shape: [elementCount(block.shape) - firstItem], values: rest };
 }

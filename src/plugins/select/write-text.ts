@@ -1,13 +1,13 @@
 import {
-  type JsonObject,
+  elementCount,
   stringifyJson,
   type ValueBlock,
   type Values,
   wrongParameter,
 } from "../../plugin-api.js";
-import { productOf, type SelectedVariable, type SelectionPlan } from "./selection-plan.js";
+import type { SelectionPlan } from "./selection-plan.js";
 import { readStream, type TableRows, tableColumns, tableRows, timeOf } from "./table.js";
-import { csvField, type TextTask } from "./text-format.js";
+import { csvField, type TextColumn, type TextTask } from "./text-format.js";
 
 const FORMATTER = new URL("./text-format.js", import.meta.url);
 
@@ -44,7 +44,7 @@ export async function* jsonPieces(
       const { name, dims, shape } = variable;
       const time = plan.isDecoded ? timeOf(variable) : undefined;
       const { units, calendar, ...others } = variable.attrs;
-      const attrs = time === undefined ? storedAttrs(variable) : others;
+      const attrs = time === undefined ? variable.attrs : others;
       const head = stringifyJson({ dims, attrs }).slice(0, -1);
       yield Buffer.from(`${separator}${JSON.stringify(name)}:${head},"data":`);
       separator = ",";
@@ -55,7 +55,7 @@ export async function* jsonPieces(
         yield* formatAhead(values, signal, readStream(plan, variable, values, { signal }), (block) => {
           const column = { ...columnOf(block), time };
           const task = { kind: "json", column, shape, firstItem } as const;
-          firstItem += productOf(block.shape);
+          firstItem += elementCount(block.shape);
           return task;
         });
       }
@@ -68,11 +68,6 @@ export async function* jsonPieces(
   yield Buffer.from(`},"attrs":${stringifyJson(plan.attrs)},"dims":${stringifyJson(dims)},"data_vars":{`);
   yield* variables(false);
   yield Buffer.from("}}");
-}
-
-/** Returns attributes with the `_FillValue` that xarray makes of a Zarr array's `fill_value`. */
-function storedAttrs({ attrs, fillValue }: SelectedVariable): JsonObject {
-  return fillValue === null || "_FillValue" in attrs ? attrs : { ...attrs, _FillValue: fillValue };
 }
 
 function emptyList([length = 0, ...inner]: readonly number[]): string {
@@ -89,12 +84,8 @@ export function assertText({ variables }: SelectionPlan, format: string): void {
   throw wrongParameter("f", "unsupported_type", expected, format);
 }
 
-function columnOf({ values, dataType }: ValueBlock): {
-  values: NonNullable<ValueBlock["values"]>;
-  dataType: ValueBlock["dataType"];
-} {
-  if (values === undefined) throw new Error(`expected values of ${dataType.numpyName}`);
-  return { values, dataType };
+function columnOf({ values, dataType }: ValueBlock): TextColumn {
+  return { values: values!, dataType };
 }
 
 /** Formats values in the pool, those of one block while the client takes the text of the one before. */

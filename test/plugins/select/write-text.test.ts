@@ -38,7 +38,6 @@ function variable(
     shape,
     dataType,
     attrs: {},
-    fillValue: null,
     source,
     values,
     ...more,

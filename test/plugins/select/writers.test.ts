@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { tableFromIPC } from "apache-arrow";
 import t, { type Test } from "tap";
-import type { DataType, JsonObject, JsonValue, ValueBlock } from "../../../src/index.js";
+import type { DataType, JsonObject, ValueBlock } from "../../../src/index.js";
 import { parseDataType } from "../../../src/model/data-type.js";
 import { type ArrowRows, writeArrowStream } from "../../../src/plugins/select/arrow-writer.js";
 import type { FileBody, OutputVariable } from "../../../src/plugins/select/file-body.js";
@@ -49,14 +49,14 @@ function variable(
   dims: Readonly<Record<string, number>>,
   type: string,
   item: (index: number) => number | bigint | string,
-  more: { attrs?: JsonObject; fill?: JsonValue; textBytes?: number } = {},
+  more: { attrs?: JsonObject; textBytes?: number } = {},
 ): OutputVariable {
   const shape = Object.values(dims);
   const dataType = parseDataType(type);
   const count = shape.reduce((product, length) => product * length, 1);
-  const { attrs = {}, fill = null, ...rest } = more;
+  const { attrs = {}, ...rest } = more;
   return {
-    ...{ name, dims: Object.keys(dims), shape, dataType, attrs, fill, ...rest },
+    ...{ name, dims: Object.keys(dims), shape, dataType, attrs, ...rest },
     async *read(firstItem, byteOrder) {
       for (let at = firstItem; at < count; at += ITEMS_OF_BLOCK) {
         const items = Array.from({ length: Math.min(ITEMS_OF_BLOCK, count - at) }, (_, i) => item(at + i));
@@ -123,8 +123,8 @@ t.test("netCDF-C reads what is written", { skip: clientMissing("netcdf4") }, asy
         long_name: "Temperatur in °C",
         ok: true,
         none: null,
+        _FillValue: -32_768,
       },
-      fill: -32_768,
     }),
     variable("crs", {}, "<i4", () => 7),
     variable("odd", { time: 5, x: 3 }, "|i1", (i) => i - 3),
@@ -135,7 +135,7 @@ t.test("netCDF-C reads what is written", { skip: clientMissing("netcdf4") }, asy
     variable("half", { x: 3 }, "<f2", (i) => (i === 1 ? 1.5 : 0)),
   ];
   const wide = [
-    variable("count", { x: 3 }, "<i8", (i) => 2n ** 53n + BigInt(i), { fill: -(2n ** 63n) }),
+    variable("count", { x: 3 }, "<i8", (i) => 2n ** 53n + BigInt(i), { attrs: { _FillValue: -(2n ** 63n) } }),
     variable("byte", { time: 5, x: 3 }, "|u1", (i) => 250 + (i % 6), {
       attrs: { missing_value: 255, huge: 2n ** 63n },
     }),
