@@ -13,9 +13,9 @@ export type { CellBox, NearestCell } from "./cf/cell-search.js";
 export { cfTimeFormatter, cfTimeOf, cfTimeScale, datetimeText } from "./cf/cf-time.js";
 export { type Packing, packingOf } from "./cf/packing.js";
 export type { Chunks } from "./chunk/chunk-service.js";
-export { type BoundedMap, createBoundedMap } from "./collections/bounded-map.js";
 export { swapWords } from "./codec/item-reader.js";
 export { itemValues } from "./codec/items/item-values.js";
+export { type BoundedMap, createBoundedMap } from "./collections/bounded-map.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type {
   ArrayView,

@@ -6,52 +6,39 @@ export type NcVersion = 1 | 2 | 5;
 
 /** A type of the classic format. */
 export interface NcType {
+  /** Only version 5 has those above 6. */
   readonly code: number;
   readonly itemSize: 1 | 2 | 4 | 8;
-  /** Whether only version 5 has it. */
-  readonly isExtended: boolean;
   /** Writes one number, big-endian. */
   readonly write: (view: DataView, at: number, value: number | bigint) => void;
   /** Least and greatest integer; undefined for floats. */
   readonly bounds?: readonly [bigint, bigint];
 }
 
-function integer(code: number, itemSize: 1 | 2 | 4 | 8, isSigned: boolean, isExtended: boolean): NcType {
-  const bits = BigInt(8 * itemSize);
-  const bounds = isSigned
-    ? ([-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n] as const)
-    : ([0n, (1n << bits) - 1n] as const);
+function integer(code: number, itemSize: 1 | 2 | 4 | 8, isSigned: boolean): NcType {
+  const end = 1n << BigInt(8 * itemSize - (isSigned ? 1 : 0));
+  const bounds = [isSigned ? -end : 0n, end - 1n] as const;
   const write: NcType["write"] = (view, at, value) => {
     const wide = BigInt.asUintN(64, BigInt(value));
     for (let i = 0; i < itemSize; i++)
       view.setUint8(at + i, Number((wide >> BigInt(8 * (itemSize - 1 - i))) & 255n));
   };
-  return { code, itemSize, isExtended, write, bounds };
+  return { code, itemSize, write, bounds };
 }
 
 /** Types by their names in the specification. */
 export const NC = {
-  byte: integer(1, 1, true, false),
-  char: integer(2, 1, false, false),
-  short: integer(3, 2, true, false),
-  int: integer(4, 4, true, false),
-  float: {
-    code: 5,
-    itemSize: 4,
-    isExtended: false,
-    write: (view, at, value) => view.setFloat32(at, Number(value)),
-  },
-  double: {
-    code: 6,
-    itemSize: 8,
-    isExtended: false,
-    write: (view, at, value) => view.setFloat64(at, Number(value)),
-  },
-  ubyte: integer(7, 1, false, true),
-  ushort: integer(8, 2, false, true),
-  uint: integer(9, 4, false, true),
-  int64: integer(10, 8, true, true),
-  uint64: integer(11, 8, false, true),
+  byte: integer(1, 1, true),
+  char: integer(2, 1, false),
+  short: integer(3, 2, true),
+  int: integer(4, 4, true),
+  float: { code: 5, itemSize: 4, write: (view, at, value) => view.setFloat32(at, Number(value)) },
+  double: { code: 6, itemSize: 8, write: (view, at, value) => view.setFloat64(at, Number(value)) },
+  ubyte: integer(7, 1, false),
+  ushort: integer(8, 2, false),
+  uint: integer(9, 4, false),
+  int64: integer(10, 8, true),
+  uint64: integer(11, 8, false),
 } satisfies Record<string, NcType>;
 
 /** An attribute as the header has it. */
@@ -101,18 +88,12 @@ function numbersOf(value: JsonValue, withTexts: boolean): (number | bigint)[] | 
 
 /** Tells whether a type holds numbers exactly; a float type holds all of them. */
 function fits(numbers: readonly (number | bigint)[], { bounds }: NcType): boolean {
-  return bounds === undefined || numbers.every((each) => within(each, bounds));
-}
-
-function within(number: number | bigint, [least, greatest]: readonly [bigint, bigint]): boolean {
-  if (typeof number === "number" && !Number.isInteger(number)) return false;
-  return BigInt(number) >= least && BigInt(number) <= greatest;
+  if (bounds === undefined) return true;
+  const isInteger = (each: number | bigint) => typeof each === "bigint" || Number.isInteger(each);
+  return numbers.every((each) => isInteger(each) && each >= bounds[0] && each <= bounds[1]);
 }
 
 function typeOfNumbers(numbers: readonly (number | bigint)[]): NcType {
   if (!numbers.every((each) => typeof each === "bigint")) return NC.double;
-  return (
-    [NC.int, NC.int64].find((type) => fits(numbers, type)) ??
-    (fits(numbers, NC.uint64) ? NC.uint64 : NC.double)
-  );
+  return [NC.int, NC.int64, NC.uint64].find((type) => fits(numbers, type)) ?? NC.double;
 }

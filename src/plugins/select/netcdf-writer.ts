@@ -54,7 +54,7 @@ export function createNetcdf(
   const placed = variables.map((variable) => placeVariable(variable, lengths, record));
   const globals = netcdfAttributes(attrs, undefined);
   const typed = [...globals, ...placed, ...placed.flatMap(({ attributes }) => attributes)];
-  const needs64 = typed.some(({ type }) => type.isExtended);
+  const needs64 = typed.some(({ type }) => type.code > NC.double.code);
   const lists = { lengths, record, placed, globals };
   for (const version of needs64 ? ([5] as const) : ([1, 2, 5] as const)) {
     const file = layOut(version, lists);

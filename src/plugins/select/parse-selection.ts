@@ -2,34 +2,31 @@ import { type LabelMethod, parseQuery, wrongParameter } from "../../plugin-api.j
 
 /** What a query says about one axis. Texts are as in the query. */
 export type AxisQuery =
-  | {
-      readonly kind: "labels";
-      readonly labels: readonly { readonly text: string; readonly method: LabelMethod }[];
-    }
+  | Readonly<{ kind: "labels"; labels: readonly Readonly<{ text: string; method: LabelMethod }>[] }>
   /** Inclusive; undefined is open. */
-  | {
-      readonly kind: "range";
-      readonly from: string | undefined;
-      readonly to: string | undefined;
-      readonly step: number;
-      readonly text: string;
-    }
-  | { readonly kind: "indexes"; readonly indexes: readonly number[] }
+  | Readonly<{ kind: "range"; from: string | undefined; to: string | undefined; step: number; text: string }>
+  | Readonly<{ kind: "indexes"; indexes: readonly number[] }>
   /** A slice of Python; undefined is open. */
-  | {
-      readonly kind: "slice";
-      readonly begin: number | undefined;
-      readonly end: number | undefined;
-      readonly step: number;
-      readonly text: string;
-    };
+  | Readonly<{
+      kind: "slice";
+      begin: number | undefined;
+      end: number | undefined;
+      step: number;
+      text: string;
+    }>;
+
+/** What a query says about one axis, and the parameter that says it. */
+export interface AxisParameter {
+  readonly parameter: string;
+  readonly query: AxisQuery;
+}
 
 /** A parsed query. */
 export interface SelectionQuery {
   /** As they came; empty for all variables that have a selected dimension. */
   readonly variables: readonly string[];
-  /** By dimension or coordinate, with the parameter that names it. */
-  readonly axes: ReadonlyMap<string, { readonly parameter: string; readonly query: AxisQuery }>;
+  /** By dimension or coordinate. */
+  readonly axes: ReadonlyMap<string, AxisParameter>;
   /** Undefined if `Accept` decides. */
   readonly format: string | undefined;
   /** Undefined if the format decides. */
@@ -68,17 +65,10 @@ export function parseSelection(
     return given?.[0];
   };
   const [format, decode, method, tolerance] = SINGLE.map(single);
-  for (const [name, text] of [
-    ["method", method],
-    ["tolerance", tolerance],
-  ] as const) {
-    if (text !== undefined && !isOfPoints)
-      throw wrongParameter(
-        name,
-        "not_applicable",
-        "a body of points (POST); a label has its method before it: nearest::8.6",
-        text,
-      );
+  const ofPoints = method ?? tolerance;
+  if (ofPoints !== undefined && !isOfPoints) {
+    const expected = "a body of points (POST); a label has its method before it: nearest::8.6";
+    throw wrongParameter(method === undefined ? "tolerance" : "method", "not_applicable", expected, ofPoints);
   }
   if (format !== undefined && !formats.includes(format))
     throw wrongParameter("f", "enum", `one of ${formats.join(", ")}`, format);
@@ -113,14 +103,10 @@ function parseAxes(values: ReadonlyMap<string, readonly string[]>): SelectionQue
   for (const [parameter, texts] of values) {
     if (!parameter.startsWith(STEP)) continue;
     const text = texts.join();
-    const axis = axes.get(parameter.slice(STEP.length));
+    const name = parameter.slice(STEP.length);
+    const axis = axes.get(name);
     if (axis?.query.kind !== "range")
-      throw wrongParameter(
-        parameter,
-        "not_applicable",
-        `a range such as ${parameter.slice(STEP.length)}=a/b`,
-        text,
-      );
+      throw wrongParameter(parameter, "not_applicable", `a range such as ${name}=a/b`, text);
     if (!INTEGER.test(text) || Number(text) < 1)
       throw wrongParameter(parameter, "int_parsing", "an integer from 1 on", text);
     axis.query = { ...axis.query, step: Number(text) };
@@ -154,13 +140,9 @@ function parseIndexes(parameter: string, texts: readonly string[]): AxisQuery {
   const match = SLICE.exec(wrong);
   if (match === null)
     throw wrongParameter(parameter, "slice_parsing", "an index, or a slice begin:end:step", wrong);
+  const all = texts.join(" and ");
   if (texts.length > 1)
-    throw wrongParameter(
-      parameter,
-      "contradiction",
-      "one slice, or indexes without one",
-      texts.join(" and "),
-    );
+    throw wrongParameter(parameter, "contradiction", "one slice, or indexes without one", all);
   const [begin, end, step] = match.slice(1).map((part) => (part === undefined ? undefined : Number(part)));
   if (step === 0) throw wrongParameter(parameter, "slice_parsing", "a step that is not 0", wrong);
   return { kind: "slice", begin, end, step: step ?? 1, text: wrong };

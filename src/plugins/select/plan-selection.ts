@@ -13,7 +13,7 @@ import {
   type Variable,
   wrongParameter,
 } from "../../plugin-api.js";
-import type { AxisQuery, SelectionQuery } from "./parse-selection.js";
+import type { AxisParameter, AxisQuery, SelectionQuery } from "./parse-selection.js";
 import {
   countOf,
   createSelectionPlan,
@@ -64,12 +64,8 @@ export function candidateVariables({ tree }: DatasetView, { variables }: Selecti
     const named = all.filter((variable) => variable.path === path);
     const members = named.length > 0 || group === undefined || text === "" ? named : dataOf(group);
     if (members.length > 0) return members;
-    throw wrongParameter(
-      "var",
-      "unknown_variable",
-      `a variable: ${listed(all.map((each) => each.path))}`,
-      text,
-    );
+    const expected = `a variable: ${listed(all.map((each) => each.path))}`;
+    throw wrongParameter("var", "unknown_variable", expected, text);
   });
   return [...new Set(found)];
 }
@@ -99,13 +95,8 @@ export function planSelection(
   const { selections, selected } = selectDims(context, axes, candidates);
   for (const [key, selection] of points ?? []) {
     const parameter = selections.get(key)?.parameter;
-    if (parameter !== undefined)
-      throw wrongParameter(
-        parameter,
-        "contradiction",
-        `either it or the column '${selection.parameter}'`,
-        parameter,
-      );
+    const expected = `either it or the column '${selection.parameter}'`;
+    if (parameter !== undefined) throw wrongParameter(parameter, "contradiction", expected, parameter);
     selections.set(key, selection);
   }
   const isDefault = variables.length === 0;
@@ -117,17 +108,12 @@ export function planSelection(
     variable.dims.filter(
       (_, at) => !(selections.get(dimOf(snapshot, variable, at).key)?.isDropped ?? variable.shape[at] === 1),
     );
-  const isComplete = (variable: Variable) => points === undefined || openDims(variable).length === 0;
-  const complete = chosen.filter(isComplete);
-  const open = chosen.find((variable) => !isComplete(variable));
+  const complete = chosen.filter((variable) => points === undefined || openDims(variable).length === 0);
+  const open = chosen.find((variable) => !complete.includes(variable));
   if (open !== undefined && (!isDefault || complete.length === 0)) {
     const dims = openDims(open).join(", ");
-    throw wrongParameter(
-      dims,
-      "missing",
-      `a column, or one label or index, for ${dims} of '${open.path}'`,
-      "none",
-    );
+    const expected = `a column, or one label or index, for ${dims} of '${open.path}'`;
+    throw wrongParameter(dims, "missing", expected, "none");
   }
   if (complete.length === 0)
     throw wrongParameter("var", "missing", "a variable of numbers, texts or times", "none");
@@ -176,29 +162,22 @@ function selectDims(
   for (const { parameter } of axes.values()) {
     if (used.has(parameter)) continue;
     const dims = listed(new Set(variables.flatMap((variable) => variable.dims)));
-    throw wrongParameter(
-      parameter,
-      "unknown_dimension",
-      `var, f, decode, or a dimension: ${dims}`,
-      parameter,
-    );
+    const expected = `var, f, decode, or a dimension: ${dims}`;
+    throw wrongParameter(parameter, "unknown_dimension", expected, parameter);
   }
   return { selections, selected };
 }
-
-/** A parameter of an axis. */
-export type AxisParameter = { readonly parameter: string; readonly query: AxisQuery };
 
 function listed(names: Iterable<string>): string {
   const all = [...names];
   return all.slice(0, MAX_SHOWN_NAMES).join(", ") + (all.length > MAX_SHOWN_NAMES ? ", …" : "");
 }
 
-const ROLES: ReadonlyMap<string, "Y" | "X" | "T"> = new Map([
-  ...(["lat", "latitude"] as const).map((name) => [name, "Y"] as const),
-  ...(["lon", "longitude"] as const).map((name) => [name, "X"] as const),
-  ["time", "T"],
-]);
+/** What a name means whatever the names of a dataset are. */
+function roleOf(name: string): "Y" | "X" | "T" | undefined {
+  if (name === "time") return "T";
+  return /^lat(?:itude)?$/.test(name) ? "Y" : /^lon(?:gitude)?$/.test(name) ? "X" : undefined;
+}
 
 /**
  * Returns the axis of a variable that a query names: by dimension, else `lat`, `lon` and `time` by what its coordinates are; -1 if there
@@ -206,7 +185,7 @@ const ROLES: ReadonlyMap<string, "Y" | "X" | "T"> = new Map([
  */
 export function axisNamed(name: string, { dims }: Variable, coordinates: Coordinates | undefined): number {
   const at = dims.indexOf(name);
-  const role = ROLES.get(name);
+  const role = roleOf(name);
   if (at >= 0 || role === undefined || coordinates === undefined) return at;
   return coordinates.axes.findIndex(
     (axis) =>
@@ -219,7 +198,7 @@ export function gridRole(name: string, coordinates: Coordinates | undefined): "Y
   const grid = coordinates?.grid;
   if (grid === undefined) return undefined;
   const isNamed = (path: string) => path === name || path.endsWith(`/${name}`);
-  const role = isNamed(grid.latitude) ? "Y" : isNamed(grid.longitude) ? "X" : ROLES.get(name);
+  const role = isNamed(grid.latitude) ? "Y" : isNamed(grid.longitude) ? "X" : roleOf(name);
   return role === "T" ? undefined : role;
 }
 
@@ -256,10 +235,8 @@ function selectAxis(
     query.labels.map((each) => {
       const index = found ?? indexOf(axis, each.text, each.method);
       if (index >= 0) return index;
-      throw empty(
-        `a label ${each.method === "ffill" ? "from" : "up to"} an end of ${extentText(axis)}`,
-        each.text,
-      );
+      const side = each.method === "ffill" ? "from" : "up to";
+      throw empty(`a label ${side} an end of ${extentText(axis)}`, each.text);
     }),
   );
 }
@@ -309,22 +286,16 @@ export function gridQuestion(
     if (text.trim() !== "" && Number.isFinite(Number(text))) return Number(text);
     throw wrong("a number in degrees", text);
   };
-  const isNearest = ({ query }: AxisParameter) =>
-    query.kind === "labels" && query.labels.length === 1 && query.labels[0]!.method === "nearest";
-  const numbersOf = ({ query }: AxisParameter) =>
-    query.kind === "range"
-      ? [query.from, query.to].map((text) => (text === undefined ? undefined : number(text)))
-      : query.kind === "labels"
-        ? [number(query.labels[0]!.text)]
-        : [];
-  const isComplete =
-    lat !== undefined &&
-    lon !== undefined &&
-    ((isNearest(lat) && isNearest(lon)) || (lat.query.kind === "range" && lon.query.kind === "range"));
-  if (isComplete) return { lat, lon, latitudes: numbersOf(lat), longitudes: numbersOf(lon) };
+  const numbersOf = (query: AxisQuery | undefined): (number | undefined)[] => {
+    if (query?.kind === "range")
+      return [query.from, query.to].map((text) => (text === undefined ? undefined : number(text)));
+    const [label, ...others] = query?.kind === "labels" ? query.labels : [];
+    return label?.method === "nearest" && others.length === 0 ? [number(label.text)] : [];
+  };
+  const [latitudes, longitudes] = [numbersOf(lat?.query), numbersOf(lon?.query)];
+  if (lat && lon && latitudes.length > 0 && latitudes.length === longitudes.length)
+    return { lat, lon, latitudes, longitudes };
+  const expected = "both as range a/b or both as nearest::…, since the grid is curvilinear";
   const other = [lat?.parameter, lon?.parameter].filter(Boolean).join(" and ");
-  throw wrong(
-    "latitude and longitude, both as range a/b or both as nearest::…, since the grid is curvilinear",
-    other,
-  );
+  throw wrong(`latitude and longitude, ${expected}`, other);
 }

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import {
   type ArrayView,
   type AxisSelection,
-  type BodyClient,
   type Coordinates,
   chooseMediaType,
   type DatasetView,
@@ -53,22 +52,13 @@ interface Format {
   readonly isShown?: true;
   /** Whether values are repeated in each row. */
   readonly isTable?: true;
-  /** Lays out a body whose length is known, or makes pieces. */
-  readonly write: (plan: SelectionPlan, context: PluginContext, signal: AbortSignal) => Promise<WrittenBody>;
+  /** Lays out a body, whose length is known of files only. */
+  readonly write: (
+    plan: SelectionPlan,
+    context: PluginContext,
+    signal: AbortSignal,
+  ) => Promise<Pick<FileBody, "pieces"> & Partial<FileBody>>;
 }
-
-interface WrittenBody {
-  readonly byteLength?: number;
-  readonly pieces: StreamReply["pieces"];
-}
-
-const streamed = (make: (client: BodyClient) => AsyncIterable<Uint8Array>): WrittenBody => ({
-  pieces: (_, client) => make(client),
-});
-const laidOut = ({ byteLength, pieces }: FileBody): WrittenBody => ({
-  byteLength,
-  pieces: (range, { signal }) => pieces(range, signal),
-});
 
 /** By name; the first one is that of clients that ask for none. */
 const FORMATS: Readonly<Record<string, Format>> = {
@@ -78,7 +68,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
     isShown: true,
     write: async (plan, { values }) => {
       assertText(plan, "json");
-      return streamed(({ signal }) => jsonPieces(plan, values, signal));
+      return { pieces: (_, signal) => jsonPieces(plan, values, signal) };
     },
   },
   nc: {
@@ -89,7 +79,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
         plan.variables.map((each) => outputOf(plan, each, context, signal)),
       );
       const unlimited = plan.snapshot.unlimited?.find((dim) => plan.dims.has(dim));
-      return laidOut(createNetcdf(variables, plan.attrs, unlimited));
+      return createNetcdf(variables, plan.attrs, unlimited);
     },
   },
   csv: {
@@ -98,7 +88,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
     isTable: true,
     write: async (plan, { values }) => {
       assertText(plan, "csv");
-      return streamed(({ signal }) => csvPieces(plan, values, signal));
+      return { pieces: (_, signal) => csvPieces(plan, values, signal) };
     },
   },
   npy: {
@@ -109,7 +99,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
       const [variable, ...others] = data.length > 0 ? data : plan.variables;
       if (variable === undefined || others.length > 0)
         throw wrongParameter("f", "npy", "one variable (var=) for npy", data.map(({ path }) => path).join());
-      return laidOut(createNpy(await outputOf(plan, variable, context, signal)));
+      return createNpy(await outputOf(plan, variable, context, signal));
     },
   },
   arrow: {
@@ -120,7 +110,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
       const columns = tableColumns(plan, plan.isDecoded ? "datetime" : "number");
       // Columns of a type that Arrow does not have are refused before the answer begins.
       writeArrowStream(columns, (async function* () {})());
-      return streamed(({ signal }) => writeArrowStream(columns, tableRows(plan, columns, values, signal)));
+      return { pieces: (_, signal) => writeArrowStream(columns, tableRows(plan, columns, values, signal)) };
     },
   },
 };
@@ -244,7 +234,9 @@ async function serveSelection(context: PluginContext, request: RouteRequest): Pr
   const readable =
     points === undefined ? plan : await readPointPlan(plan, points, columns, name === "csv", read);
   const heldByteLength = Math.min(HELD_BYTES, 2 * needed + 2 ** 20);
-  return { ...reply, heldByteLength, ...(await format.write(readable, context, signal)) };
+  const { pieces, ...length } = await format.write(readable, context, signal);
+  const ofClient: StreamReply["pieces"] = (range, client) => pieces(range, client.signal);
+  return { ...reply, heldByteLength, ...length, pieces: ofClient };
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
@@ -312,19 +304,12 @@ async function askGrid(
   else {
     const [{ cell } = { cell: -1 }] = await values.nearestCells(snapshot, array, [[north!, east!]]);
     const width = array.variable.shape[(await values.coordinates(snapshot, array)).grid!.x]!;
-    [y, x] = [Math.floor(cell / width), cell % width].map((begin) => ({
-      begin,
-      count: cell < 0 ? 0 : 1,
-      step: 1,
-    }));
+    const count = cell < 0 ? 0 : 1;
+    [y, x] = [Math.floor(cell / width), cell % width].map((begin) => ({ begin, count, step: 1 }));
   }
+  const received = `${north}/${north2 ?? ""}, ${east}/${east2 ?? ""}`;
   if (y === undefined || x === undefined || countOf(y) === 0 || countOf(x) === 0)
-    throw wrongParameter(
-      lat.parameter,
-      "empty_selection",
-      "a region with cells of the grid",
-      `${north}/${north2 ?? ""}, ${east}/${east2 ?? ""}`,
-    );
+    throw wrongParameter(lat.parameter, "empty_selection", "a region with cells of the grid", received);
   const stepOf = ({ query }: typeof lat) => (query.kind === "range" ? query.step : 1);
   return [
     { parameter: lat.parameter, selection: everyNth(y, stepOf(lat)), isDropped: !isBox },

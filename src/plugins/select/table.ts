@@ -71,8 +71,7 @@ export type TimeForm = "text" | "datetime" | "number";
  * @throws ZpublishError `invalid-query` if a variable has a type that tables do not have
  */
 export function tableColumns({ dims, variables }: SelectionPlan, times: TimeForm): readonly TableColumn[] {
-  const isLabels = (name: string) => (variable: SelectedVariable) =>
-    variable.name === name && variable.dims.join() === name;
+  const isLabels = ({ name, dims }: SelectedVariable) => dims.join() === name;
   const columnOf = (variable: SelectedVariable): TableColumn => {
     const { name, dataType } = variable;
     const time = times === "number" ? undefined : timeOf(variable);
@@ -81,17 +80,13 @@ export function tableColumns({ dims, variables }: SelectionPlan, times: TimeForm
     return { name, dims: variable.dims, variable, time, dataType: type };
   };
   const labels = [...dims.keys()].flatMap((name): TableColumn[] => {
-    const variable = variables.find(isLabels(name));
+    const variable = variables.find((each) => each.name === name && isLabels(each));
     if (variable !== undefined) return [columnOf(variable)];
     return name === POINT ? [] : [{ name, dims: [name], variable, time: undefined, dataType: INDEX_TYPE }];
   });
-  const others = variables.filter((variable) => !isLabels(variable.name)(variable));
-  const data = others.filter(({ isCoordinate }) => !isCoordinate);
-  return [
-    ...labels,
-    ...data.map(columnOf),
-    ...others.filter(({ isCoordinate }) => isCoordinate).map(columnOf),
-  ];
+  const others = variables.filter((variable) => !isLabels(variable));
+  const [data, coordinates] = [false, true].map((is) => others.filter((each) => each.isCoordinate === is));
+  return [...labels, ...[...data!, ...coordinates!].map(columnOf)];
 }
 
 /** Returns the bytes of all items of a table, in which values are repeated for each row. */
@@ -188,27 +183,16 @@ function withDates(block: ValueBlock, { time, dataType }: TableColumn): ValueBlo
 }
 
 /** Cuts a shape into boxes of at most so many items that follow one another in C order. */
-function* boxesOf(shape: readonly number[], maxItems: number): Generator<readonly Part[], undefined> {
-  if (shape.includes(0)) return undefined;
-  let axis = shape.length;
-  let inner = 1;
-  while (axis > 0 && inner * shape[axis - 1]! <= maxItems) inner *= shape[--axis]!;
-  const whole = shape.map((count): Part => ({ begin: 0, count }));
-  // All axes before `axis - 1` have one index at a time, that one a range of them.
-  const outer = elementCount(shape.slice(0, Math.max(0, axis - 1)));
-  const step = Math.max(1, Math.floor(maxItems / inner));
-  for (let item = 0; item < outer; item += 1) {
-    const box = [...whole];
-    let rest = item;
-    for (let at = axis - 2; at >= 0; at -= 1) {
-      box[at] = { begin: rest % shape[at]!, count: 1 };
-      rest = Math.floor(rest / shape[at]!);
-    }
-    if (axis === 0) yield box;
-    for (let begin = 0; axis > 0 && begin < shape[axis - 1]!; begin += step) {
-      box[axis - 1] = { begin, count: Math.min(step, shape[axis - 1]! - begin) };
-      yield [...box];
-    }
+function* boxesOf(
+  [length, ...inner]: readonly number[],
+  maxItems: number,
+): Generator<readonly Part[], undefined> {
+  if (length === undefined) yield [];
+  if (length === undefined || inner.includes(0)) return undefined;
+  const step = Math.max(1, Math.floor(maxItems / elementCount(inner)));
+  for (let begin = 0; begin < length; begin += step) {
+    const part = { begin, count: Math.min(step, length - begin) };
+    for (const others of boxesOf(inner, maxItems)) yield [part, ...others];
   }
   return undefined;
 }

@@ -2,6 +2,7 @@ import {
   cfTimeFormatter,
   type DataType,
   datetimeText,
+  elementCount,
   type NumericArray,
   pythonFloatText,
   shortestFloat,
@@ -19,14 +20,9 @@ export interface TextColumn {
 /** What is written as text in a worker. */
 export type TextTask =
   /** Rows of a table: a value per column and row. */
-  | { readonly kind: "csv"; readonly columns: readonly TextColumn[]; readonly rowCount: number }
+  | Readonly<{ kind: "csv"; columns: readonly TextColumn[]; rowCount: number }>
   /** Items of nested lists of a shape, from the item with number `firstItem` on. */
-  | {
-      readonly kind: "json";
-      readonly column: TextColumn;
-      readonly shape: readonly number[];
-      readonly firstItem: number;
-    };
+  | Readonly<{ kind: "json"; column: TextColumn; shape: readonly number[]; firstItem: number }>;
 
 /** Texts that are kept of a column: its values may be those of a coordinate, repeated in each row. */
 const MAX_KNOWN = 4_096;
@@ -56,7 +52,7 @@ export function csvField(text: string): string {
 function jsonItems({ column, shape, firstItem }: Extract<TextTask, { readonly kind: "json" }>): string {
   const format = itemFormat(column, "json");
   // Items between two beginnings of a list, from the innermost dimension outwards.
-  const sizes = shape.map((_, axis) => shape.slice(axis).reduce((product, length) => product * length, 1));
+  const sizes = shape.map((_, axis) => elementCount(shape.slice(axis)));
   let text = "";
   for (let index = 0; index < column.values.length; index += 1) {
     const item = firstItem + index;

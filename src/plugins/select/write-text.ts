@@ -21,9 +21,9 @@ export async function* csvPieces(
   // With the first rows, so that a failure to read these is answered as an error.
   let head = `${columns.map(({ name }) => csvField(name)).join()}\n`;
   const rows = tableRows(plan, columns, values, signal);
-  const taskOf = ({ rowCount, columns: blocks }: TableRows): TextTask => ({
-    ...{ kind: "csv", rowCount, columns: blocks.map(columnOf) },
-  });
+  const taskOf = ({ rowCount, columns: blocks }: TableRows): TextTask => {
+    return { kind: "csv", rowCount, columns: blocks.map(columnOf) };
+  };
   for await (const text of formatAhead(values, signal, rows, taskOf)) {
     yield head === "" ? text : Buffer.concat([Buffer.from(head), text]);
     head = "";
@@ -48,8 +48,7 @@ export async function* jsonPieces(
       const head = stringifyJson({ dims, attrs }).slice(0, -1);
       yield Buffer.from(`${separator}${JSON.stringify(name)}:${head},"data":`);
       separator = ",";
-      const empty = shape.indexOf(0);
-      if (empty >= 0) yield Buffer.from(emptyList(shape));
+      if (shape.includes(0)) yield Buffer.from(emptyList(shape));
       else {
         let firstItem = 0;
         yield* formatAhead(values, signal, readStream(plan, variable, values, { signal }), (block) => {

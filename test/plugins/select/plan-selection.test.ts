@@ -184,7 +184,7 @@ t.test("attributes are those of the answer", async (t) => {
   const flat = plan(TREE, "var=a");
   t.strictSame(flat.attrs, { title: "tree", level: 1 });
   const t2m = flat.variables.find(({ name }) => name === "a_t2m");
-  t.strictSame(t2m?.attrs, { ancillary_variables: "a_quality a_time: a_time" });
+  t.strictSame(t2m?.attrs, { _FillValue: "NaN", ancillary_variables: "a_quality a_time: a_time" });
 });
 
 t.test("what cannot be answered is refused with what was expected and received", async (t) => {
