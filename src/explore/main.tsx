@@ -58,11 +58,23 @@ function keepAddress(model: ExploreModel): void {
 const root = document.querySelector<HTMLElement>("#explorer");
 if (root !== null) {
   const absolute = (url: string | undefined): string => new URL(url ?? "", document.baseURI).href;
-  const { store, overviews, group = "", dataset = "", title = dataset, page, worker } = root.dataset;
+  const {
+    store,
+    overviews,
+    select,
+    maxSelection,
+    group = "",
+    dataset = "",
+    title = dataset,
+    page,
+    worker,
+  } = root.dataset;
   const client = new WorkerClient(new Worker(absolute(worker), { type: "module" }));
   const model = new ExploreModel(client, {
     store: absolute(store),
     overviews: overviews === undefined ? undefined : absolute(overviews),
+    select: select === undefined ? undefined : absolute(select),
+    maxSelectionBytes: Number(maxSelection),
     group,
     dataset,
     title,

@@ -52,6 +52,8 @@ export interface DatasetPage {
   /** Prefixes of Zarr stores that are served and that the page links into. */
   readonly stores: readonly StorePrefix[];
   readonly looks: Looks;
+  /** Bytes that a selection may have; undefined if none are served. */
+  readonly maxSelectionBytes: number | undefined;
   readonly serviceTitle: string;
   /** Whether the dataset is published alone, so that its page is the home page. */
   readonly isAlone: boolean;
@@ -61,9 +63,9 @@ export interface DatasetPage {
 
 /** Renders the page of one group of a dataset, or of its whole tree. `placePage` completes it. */
 export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
-  const { snapshot, group, nested, previews, stores, looks, serviceTitle, serviceLinks } = page;
+  const { snapshot, group, nested, stores, looks, serviceTitle, serviceLinks } = page;
   const isRoot = group.path === "/";
-  const view = { snapshot, previews, nested, stores, looks, budget: createPageBudget() };
+  const view = { ...page, budget: createPageBudget() };
   const inside = nested ? [...snapshot.tree.groups.values()] : [group];
   const groupPath = !isRoot && markup` <span class="path">${group.path}</span>`;
   const treeMark = nested && markup` <span class="path">whole tree</span>`;

@@ -12,6 +12,8 @@ interface ExplorePage {
   /** Names of the explorer's files by their names in the source: `page.js`, `worker.js`, perhaps `page.css` and others. */
   readonly assets: Readonly<Record<string, string>>;
   readonly looks: Looks;
+  /** Bytes that a selection may have; undefined if none are served. */
+  readonly maxSelectionBytes: number | undefined;
 }
 
 /**
@@ -21,23 +23,28 @@ interface ExplorePage {
  *
  * - `data-store`: the Zarr v2 store of the group, with a slash at its end
  * - `data-overviews`: the Zarr v2 store of the overviews, if the dataset has some
+ * - `data-select`, `data-max-selection`: the selections of the dataset, and the bytes that one may have, if these are served
  * - `data-dataset`, `data-group`: id, and path of the group in the dataset: empty, or `a/b`
  * - `data-title`: what the page is about, for people
  * - `data-page`: the page of the group without scripts
  * - `data-worker`: script of the worker
  * - `data-…`: every further file by its name without ending: `coast-110m.bin` is `data-coast-110m`
  */
-export function renderExplorePage({ snapshot, group, assets, looks }: ExplorePage): string {
+export function renderExplorePage(page: ExplorePage): string {
+  const { snapshot, group, assets, looks, maxSelectionBytes } = page;
   const { id } = snapshot;
   const name = `${id}${group.path === "/" ? "" : ` ${group.path}`}`;
   const title = `${name} · Explore`;
   const path = group.path === "/" ? "" : group.path.slice(1);
   const store = trustedMarkup(`${UP}zarr/${path === "" ? "" : `${encodePath(path)}/`}`);
-  const page = trustedMarkup(`${UP}${path === "" ? "" : `groups/${encodePath(path)}`}${TOKEN_QUERY}`);
+  const pageLink = trustedMarkup(`${UP}${path === "" ? "" : `groups/${encodePath(path)}`}${TOKEN_QUERY}`);
   const linkTo = (name: string) =>
     trustedMarkup(`${ROOT}assets/explore/${assets[name] as string}${TOKEN_QUERY}`);
   const overviews =
     snapshot.overviews !== undefined && markup` data-overviews="${trustedMarkup(`${UP}overviews/zarr/`)}"`;
+  const select =
+    maxSelectionBytes !== undefined &&
+    markup` data-select="${trustedMarkup(`${UP}select`)}" data-max-selection="${maxSelectionBytes}"`;
   const others = Object.keys(assets).filter((name) => !STARTED.has(name));
   return markup`<!DOCTYPE html>
 <html lang="en">
@@ -57,8 +64,8 @@ ${
 <script type="module" src="${linkTo("page.js")}"></script>
 </head>
 <body>
-<main id="explorer" data-store="${store}"${overviews} data-dataset="${id}" data-group="${path}" data-title="${name}" data-page="${page}" data-worker="${linkTo("worker.js")}"${others.map((name) => markup` data-${trustedMarkup(name.replace(/\.[^.]*$/, ""))}="${linkTo(name)}"`)}>
-<noscript><h1>${id}</h1><p>The explorer needs scripts, and this browser runs none. <a href="${page}">The page of the dataset</a> works without them.</p></noscript>
+<main id="explorer" data-store="${store}"${overviews}${select} data-dataset="${id}" data-group="${path}" data-title="${name}" data-page="${pageLink}" data-worker="${linkTo("worker.js")}"${others.map((name) => markup` data-${trustedMarkup(name.replace(/\.[^.]*$/, ""))}="${linkTo(name)}"`)}>
+<noscript><h1>${id}</h1><p>The explorer needs scripts, and this browser runs none. <a href="${pageLink}">The page of the dataset</a> works without them.</p></noscript>
 </main>
 </body>
 </html>

@@ -1,3 +1,4 @@
+import { cfDecodingOf } from "../cf/decoded-type.js";
 import { missingMarkOf } from "../cf/image-data.js";
 import { packingOf } from "../cf/packing.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
@@ -9,6 +10,7 @@ import {
   type CodeVariable,
   selectionCode,
 } from "../usage/selection-code.js";
+import { type SelectionFile, selectionFile } from "../usage/selection-url.js";
 import { exploreLink, type Looks, pictureLook, renderPicture } from "./look-links.js";
 import {
   encodePath,
@@ -21,7 +23,7 @@ import {
   renderCode,
   trustedMarkup,
 } from "./page.js";
-import { DATASET_URL, type PageBudget, TOKEN_QUERY, UP } from "./page-place.js";
+import { AND_TOKEN, DATASET_URL, type PageBudget, TOKEN_QUERY, UP } from "./page-place.js";
 import type { PreviewValues } from "./preview-service.js";
 import {
   isIndexCoordinate,
@@ -39,6 +41,8 @@ interface GroupView {
   readonly looks: Looks;
   /** Prefixes of Zarr stores that are served. */
   readonly stores: readonly StorePrefix[];
+  /** Bytes that a selection may have; undefined if none are served. */
+  readonly maxSelectionBytes: number | undefined;
   /** Whether child groups unfold in place, instead of being links. */
   readonly nested: boolean;
 }
@@ -141,16 +145,71 @@ function pictureOf({ budget, looks, snapshot }: GroupView, group: Group, array: 
   return picture;
 }
 
-/** Renders the link to the explorer, and code that reads the variable. */
-function codeOf({ budget, looks, stores }: GroupView, group: Group, array: ServedArray): Markup {
+/** Renders the link to the explorer, code that reads the variable, and files with it. */
+function codeOf(view: GroupView, group: Group, array: ServedArray): Markup {
+  const { budget, looks, stores } = view;
   const { name } = array.variable;
   const link =
     looks.explorer && markup`<p><a href="${exploreLink(UP, group.path, name)}">Explore ${name}</a></p>`;
   const [store] = stores;
-  const hasCode = store !== undefined && budget.codes > 0;
+  const hasCode = budget.codes > 0;
   if (hasCode) budget.codes--;
-  const code = hasCode && renderVariableCode(group, array, store);
-  return link === false && code === false ? NO_MARKUP : markup`<div class="code">${link}${code}</div>`;
+  const code = hasCode && store !== undefined && renderVariableCode(group, array, store);
+  const files = hasCode ? renderFiles(view, group, array) : NO_MARKUP;
+  return markup`<div class="code">${link}${code}${files}</div>`;
+}
+
+/** Formats without code: their parameter, and name. */
+const OTHER_FORMATS = [
+  ["json", "JSON"],
+  ["npy", "npy"],
+  ["arrow", "Arrow"],
+] as const;
+
+/** Renders files with a whole variable, folded: their links with sizes, URLs to copy, and code that reads them. */
+function renderFiles(
+  { looks, maxSelectionBytes = 0 }: GroupView,
+  group: Group,
+  { variable, document }: ServedArray,
+): Markup {
+  const { dims, shape, path, dataType } = variable;
+  // No table and no NetCDF file has such numbers.
+  if (maxSelectionBytes === 0 || dataType.kind === "c" || dataType.kind === "V") return NO_MARKUP;
+  const coordinates = coordinatesOf(group).filter(
+    (other) => other !== variable && other.dims.every((dim) => dims.includes(dim)),
+  );
+  const decodedBytes = (each: Variable) => cfDecodingOf(each.dataType, each.attrs, null).itemSize;
+  const bytes = {
+    item: dataType.itemSize,
+    labels: coordinates.reduce((sum, each) => sum + (variableByteLength(each) ?? 0), 0),
+    row: coordinates.reduce(
+      (sum, each) => sum + decodedBytes(each),
+      cfDecodingOf(dataType, variable.attrs, document.fill_value).itemSize,
+    ),
+  };
+  const axes = shape.map((length, axis) => {
+    const dim = dims[axis]!;
+    const isTime = / since /i.test(String(group.variables.get(dim)?.attrs.units));
+    return { dim, length, part: "all" as const, isTime };
+  });
+  const fileOf = (format: SelectionFile["format"]) =>
+    selectionFile(format, `${PLACE}select`, { path, axes }, bytes);
+  const netcdf = fileOf("NetCDF");
+  const linkTo = (url: string) =>
+    markup`${trustedMarkup(UP)}${url.slice(PLACE.length)}${trustedMarkup(AND_TOKEN)}`;
+  const limit = formatByteLength(maxSelectionBytes);
+  const where = looks.explorer ? "choose a part in the explorer" : "name a part in the URL";
+  const tooLarge = (needed: number) =>
+    markup` <span class="muted">${formatByteLength(needed)} of values; no more than ${limit} may be asked for at once: ${where}</span>`;
+  const files = [netcdf, fileOf("CSV")].map(({ format, url, byteLength, selectedBytes, code }) => {
+    if (selectedBytes > maxSelectionBytes) return markup`<p>${format}${tooLarge(selectedBytes)}</p>`;
+    const size = `${format === "CSV" ? "about " : ""}${formatByteLength(byteLength)}`;
+    return markup`<p><a href="${linkTo(url)}" download>${format}</a>${dataType.kind !== "O" && markup` <span class="muted">${size}</span>`}</p>${renderCode(`URL of ${format}`, withDatasetUrl(url))}${renderCode(`Code for ${format}`, withDatasetUrl(code.code))}`;
+  });
+  const others =
+    netcdf.selectedBytes <= maxSelectionBytes &&
+    markup`<p class="muted">Also as ${OTHER_FORMATS.map(([format, name], index) => markup`${index > 0 && ", "}<a href="${linkTo(netcdf.url.replace(/nc$/, format))}" download>${name}</a>`)}. Further parameters of the URL select a part.</p>`;
+  return markup`<details class="fold files"><summary>Download: NetCDF, CSV, ${OTHER_FORMATS.map(([, name]) => name).join(", ")}</summary>${files}${others}</details>`;
 }
 
 /** Maximum of attributes that are shown unfolded. */
@@ -237,6 +296,8 @@ const INSTALLED: Readonly<Record<ClientCode["client"], string>> = {
   "zarr-python": "pip install zarr fsspec aiohttp",
   zarrita: "JavaScript: npm install zarrita",
   GDAL: "3.4 or newer",
+  NetCDF: "pip install xarray netCDF4",
+  CSV: "pip install pandas",
 };
 
 /** Renders the Zarr URL of a group in the first of the stores, of which there is at least one, and code that opens it with each client. */

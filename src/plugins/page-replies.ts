@@ -69,6 +69,7 @@ export function createPageReplies(context: CoreContext): DatasetPages {
       previews: previews.values,
       coverage,
       stores: storesOf(context),
+      maxSelectionBytes: maxSelectionOf(context),
       looks: looksOf(context.routes(), context.datasetPath),
       serviceTitle: context.title,
       isAlone: context.datasetPath("{dataset_id}") === "/",
@@ -127,6 +128,11 @@ function* groupsBelow(snapshot: DatasetSnapshot, group: Group): Iterable<Group> 
 /** Lists the prefixes of Zarr stores that the server has. */
 function storesOf(context: CoreContext): readonly StorePrefix[] {
   return STORE_PREFIXES.filter((prefix) => context.plugins().some(({ name }) => name === prefix));
+}
+
+/** Returns the bytes that a selection may have; undefined if the server answers none. */
+export function maxSelectionOf(context: CoreContext): number | undefined {
+  return context.plugins().some(({ name }) => name === "select") ? context.maxSelectionBytes : undefined;
 }
 
 /** Maximum of documents per page: one for each address that clients use for it. */

@@ -27,6 +27,8 @@ export interface CodeAxis {
   readonly part: AxisPart;
   /** Undefined if cells are selected by index. */
   readonly coordinate?: CodeCoordinate | undefined;
+  /** Whether its labels are times. */
+  readonly isTime?: boolean;
 }
 
 /** All cells, one cell, or runs of cells: two if a map crosses the seam between the last longitude and the first. */
@@ -52,7 +54,7 @@ export interface CodePacking {
 const UNSEEN = /[\p{Cc}\p{Bidi_Control}\u2028\u2029\ufdd0-\ufdef\ufeff\ufffe\uffff]/gu;
 
 /** Writes a text as a string of Python and of JavaScript. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return JSON.stringify(text).replace(
     UNSEEN,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
@@ -186,9 +188,22 @@ function callText(method: string, entries: readonly (readonly [string, string])[
   return `.${method}(${[...texts, ...(option === undefined ? [] : [option])].join(", ")})`;
 }
 
-function pointText({ coordinate, length }: CodeAxis, index: number): string | undefined {
+function pointText(axis: CodeAxis, index: number): string | undefined {
+  const label = labelOf(axis, index);
+  return axis.coordinate !== undefined && "dates" in axis.coordinate ? quoted(label ?? "") : label;
+}
+
+function boundsText(axis: CodeAxis, run: CellRun): string {
+  const { coordinate } = axis;
+  if (coordinate === undefined || run[0] >= run[1]) return `slice(${run.join(", ")})`;
+  const bounds = boundsOf(axis, run);
+  return `slice(${("dates" in coordinate ? bounds.map(quoted) : bounds).join(", ")})`;
+}
+
+/** Returns a label to which a cell is the nearest one; undefined without a coordinate. */
+export function labelOf({ coordinate, length }: CodeAxis, index: number): string | undefined {
   if (coordinate === undefined) return undefined;
-  if ("dates" in coordinate) return quoted(coordinate.dates[index] ?? "");
+  if ("dates" in coordinate) return coordinate.dates[index] ?? "";
   const { numbers } = coordinate;
   const value = numbers[index] ?? Number.NaN;
   const gaps = [index - 1, index + 1]
@@ -198,22 +213,22 @@ function pointText({ coordinate, length }: CodeAxis, index: number): string | un
 }
 
 /**
- * Both values of a slice are included, and follow the order of the axis, so that a descending one needs no care. Bounds are rounded
- * outwards by less than a quarter of a cell: a bound in float64 may lie just inside of a value that is a float32.
+ * Returns the labels between which a run of cells lies, both included, in the order of the axis, so that a descending one needs no care.
+ * Bounds are rounded outwards by less than a quarter of a cell: a bound in float64 may lie just inside of a value that is a float32.
  */
-function boundsText({ coordinate, length }: CodeAxis, [begin, end]: CellRun): string {
-  if (coordinate === undefined || begin >= end) return `slice(${begin}, ${end})`;
-  if ("dates" in coordinate)
-    return `slice(${quoted(coordinate.dates[begin] ?? "")}, ${quoted(coordinate.dates[end - 1] ?? "")})`;
+export function boundsOf({ coordinate, length }: CodeAxis, [begin, end]: CellRun): readonly [string, string] {
+  if (coordinate === undefined) throw new Error("expected an axis with a coordinate");
+  if ("dates" in coordinate) return [coordinate.dates[begin] ?? "", coordinate.dates[end - 1] ?? ""];
   const { numbers } = coordinate;
   const at = (index: number) => numbers[Math.min(Math.max(index, 0), length - 1)]!;
   const rising = at(length - 1) >= at(0);
   const inner = length > 1 ? Math.abs(at(1) - at(0)) : 0;
   const gap = (index: number, outside: number) =>
     (outside < 0 || outside >= length ? inner : Math.abs(at(outside) - at(index))) / 4;
-  const first = shortNumber(at(begin), gap(begin, begin - 1), rising ? -1 : 1);
-  const last = shortNumber(at(end - 1), gap(end - 1, end), rising ? 1 : -1);
-  return `slice(${first}, ${last})`;
+  return [
+    shortNumber(at(begin), gap(begin, begin - 1), rising ? -1 : 1),
+    shortNumber(at(end - 1), gap(end - 1, end), rising ? 1 : -1),
+  ];
 }
 
 /**
@@ -320,7 +335,7 @@ function unpackText({ missing, scale, offset }: CodePacking, isBigInt: boolean):
 
 /** Code for one client, complete: it can be run as it is. */
 export interface ClientCode {
-  readonly client: "xarray" | "zarr-python" | "zarrita" | "GDAL";
+  readonly client: "xarray" | "zarr-python" | "zarrita" | "GDAL" | "NetCDF" | "CSV";
   readonly language: "python" | "javascript" | "shell";
   readonly code: string;
 }

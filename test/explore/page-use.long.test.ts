@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
+import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { writeFields } from "../support/explore/explored-data.js";
 import { openExplorer, shows } from "../support/explore/explorer-browser.js";
@@ -12,7 +13,9 @@ t.test(
   "the explorer's page in Chromium",
   { skip: clientMissing("chromium", "xarray", "zarr") },
   async (t) => {
-    const { addressOf, open } = await openExplorer(t, writeFields, { fields: { location: "fields.zarr" } });
+    const { addressOf, open, written } = await openExplorer(t, writeFields, {
+      fields: { location: "fields.zarr" },
+    });
     const url = addressOf("fields");
 
     await t.test("is used by keys alone, and its address holds the view", async (t) => {
@@ -67,6 +70,30 @@ t.test(
       t.ok(isSame, "a link shows the same");
       t.equal(await other.page.locator("canvas.data").getAttribute("data-range"), "-310,310");
       t.same([...problems, ...other.problems], []);
+    });
+
+    await t.test("offers what is shown as a file, and the series as a table", async (t) => {
+      const { page, problems } = await open(t, DESK);
+      await page.goto(`${url}#v=air&d.time=2013-01-03T12&box=-20,30,25,60&p=7.5,42.5`);
+      await shows(page, "air", "10,0,0");
+      await page.locator("#code-button").click();
+      const link = page.locator(".code a[download]");
+      await link.filter({ hasText: "Download NetCDF" }).waitFor();
+      await shows(page, "air", "10,0,0");
+      const box = ((await page.locator(".map .data[data-box]").getAttribute("data-box")) ?? "").split(",");
+      const picture = (await link.getAttribute("href")) ?? "";
+      t.match(
+        await page.locator(".code p").innerText(),
+        /^Download NetCDF about [\d.]+ k?B(?:ytes)? Copy URL$/i,
+      );
+      await page.getByRole("radio", { name: "NetCDF" }).check();
+      t.ok((await page.locator(".code pre").innerText()).includes(picture), "the code has the URL");
+      await page.locator(".code select").selectOption("series");
+      await link.filter({ hasText: "Download CSV" }).waitFor();
+      const series = (await link.getAttribute("href")) ?? "";
+      const input = { store: written, picture, series, box: box.map(Number) };
+      t.same(JSON.parse(askPython(COMPARE_FILES, input)), { wrong: [], rows: 12 });
+      t.same(problems, []);
     });
 
     await t.test("can be used by fingers, and says what is missing", async (t) => {
@@ -126,3 +153,27 @@ t.test(
     });
   },
 );
+
+/** Fetches the files of a picture and a series, and tells how their values differ from those that xarray reads from the store. */
+const COMPARE_FILES = `
+import json, sys, tempfile
+from urllib.request import urlretrieve
+import numpy as np, pandas as pd, xarray as xr
+case = json.load(sys.stdin)
+ds = xr.open_zarr(case["store"]).load()
+path, _ = urlretrieve(case["picture"])
+file = xr.open_dataset(path)
+left, bottom, right, top = case["box"]
+wrong = []
+air = ds.air.sel(time="2013-01-03T12")
+# The map lies across the seam of longitudes.
+lon = ds.lon[(ds.lon - left + 3.75) % 360 < right - left + 7.5].values
+lat = ds.lat[(ds.lat + 2.5 > bottom) & (ds.lat - 2.5 < top)].values
+if not 0 < len(lon) * len(lat) < air.size or set(file.lon.values % 360) != set(lon) or not np.array_equal(file.lat.values, lat): wrong.append([left, bottom, right, top, str(file.coords)])
+if not np.array_equal(file.air.values, air.sel(lat=file.lat.values, lon=file.lon.values % 360).values, equal_nan=True): wrong.append("picture")
+table = pd.read_csv(case["series"], parse_dates=["time"])
+known = ds.air.sel(lat=42.5, lon=7.5)
+if not np.array_equal(table.time.values, known.time.values): wrong.append("time")
+if not np.allclose(table.air.values, known.values, rtol=1e-6, equal_nan=True): wrong.append("air")
+print(json.dumps({"wrong": wrong, "rows": len(table)}))
+`;

@@ -25,6 +25,7 @@ function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): str
     coverage: {},
     stores: ["zarr", "zarr3"],
     looks: { explorer: true, pictures: true },
+    maxSelectionBytes: 2 ** 30,
     serviceTitle: "Service",
     isAlone: false,
     serviceLinks: ["docs"],
@@ -146,6 +147,30 @@ t.test("code for each client has the address, a variable, and indices if they ar
   t.notMatch(render({ snapshot: airTemperature(), stores: [] }), "/zarr");
   t.notMatch(html, "open_datatree");
   t.match(render({ snapshot: climateTree() }), "open_datatree");
+});
+
+t.test("each variable has files to download, with their sizes before they are asked for", async (t) => {
+  const html = render({ snapshot: airTemperature() });
+  for (const shown of [
+    "<summary>Download: NetCDF, CSV, JSON, npy, Arrow</summary>",
+    '<a href="\ufdd1select?var=air&amp;f=nc\ufdd5" download>NetCDF</a> <span class="muted">7.39 MiB</span>',
+    '<a href="\ufdd1select?var=air&amp;f=csv\ufdd5" download>CSV</a> <span class="muted">about 162 MiB</span>',
+    '<a href="\ufdd1select?var=air&amp;f=arrow\ufdd5" download>Arrow</a>',
+    'aria-label="URL of NetCDF">\ufdd4select?var=air&amp;f=nc</pre>',
+    "urlretrieve(&quot;\ufdd4select?var=air&amp;f=nc&quot;, &quot;air.nc&quot;)\nds = xr.open_dataset(&quot;air.nc&quot;)",
+    "df = pd.read_csv(&quot;\ufdd4select?var=air&amp;f=csv&quot;)",
+  ])
+    t.ok(html.includes(shown), shown);
+  const deep = render({ snapshot: climateTree(), group: groupAt(climateTree(), "/model b/fine") });
+  t.match(deep, "\ufdd1select?var=model%20b/fine/");
+  t.notMatch(render({ snapshot: airTemperature(), maxSelectionBytes: undefined }), "select?");
+  const large = render({ snapshot: airTemperature(), maxSelectionBytes: 20_000_000 });
+  t.match(large, "select?var=air&amp;f=nc");
+  t.notMatch(large, "select?var=air&amp;f=csv");
+  t.match(
+    large,
+    /<p>CSV <span class="muted">[\d.]+ MiB of values; no more than 19.1 MiB may be asked for at once: choose a part in the explorer<\/span>/,
+  );
 });
 
 t.test("a group's page shows its path and links up and down", async (t) => {

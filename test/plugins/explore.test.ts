@@ -106,6 +106,7 @@ t.test("a proxy may publish the service below another path", async (t) => {
   for (const link of linksOf(html, base)) t.ok(link.startsWith("https://data.example/public/"), link);
   t.match(html, 'data-store="../../../zarr/a/b/"');
   t.match(html, 'data-group="a/b"');
+  t.match(html, 'data-select="../../../select" data-max-selection="1073741824"');
   t.notMatch(html, "data-overviews");
 });
 

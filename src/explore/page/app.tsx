@@ -232,7 +232,7 @@ export function ExplorerPage({ model }: { readonly model: ExploreModel }) {
         </div>
         <div class="sheet" data-name="code">
           <button type="button" id="code-button" aria-expanded={hasCode} onClick={() => toggle("code")}>
-            Code for this view
+            Code and download
           </button>
           <SavePanel model={model} />
         </div>

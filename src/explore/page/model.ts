@@ -28,6 +28,9 @@ interface PageSource {
   /** Absolute URLs of the stores, with a slash at their ends; of the overviews undefined if there are none. */
   readonly store: string;
   readonly overviews: string | undefined;
+  /** Absolute URL of selections; undefined if the server answers none. */
+  readonly select: string | undefined;
+  readonly maxSelectionBytes: number;
   readonly group: string;
   /** Id and title of the dataset. */
   readonly dataset: string;

@@ -149,7 +149,10 @@ export const FOUND = {
   missing: 2,
 } as const;
 
-const SOURCE = { overviews: undefined, group: "", dataset: "x", title: "x", page: "http://x/" };
+const SOURCE = {
+  ...{ overviews: undefined, select: undefined, maxSelectionBytes: 0 },
+  ...{ group: "", dataset: "x", title: "x", page: "http://x/" },
+};
 
 /** Opens a model at an address, on a stub that answers all but pictures, places and series. */
 export async function openModel(hash = "", variables = DATASET.variables, ratio = 2) {

@@ -1,9 +1,11 @@
 import { useMemo, useState } from "preact/hooks";
 import { type ClientCode, type CodeVariable, selectionCode } from "../../../usage/selection-code.js";
+import { type SelectionFile, selectionFile } from "../../../usage/selection-url.js";
 import { Choice, CopyButton, IconButton } from "../controls.js";
 import { useComputed, useValue } from "../hooks.js";
 import type { ExploreModel } from "../model.js";
 import { alongOf } from "../plot/plot-model.js";
+import { bytesText } from "../status-text.js";
 import { pictureVariable, seriesVariable } from "./shown-cells.js";
 import "../plot/plots.css";
 
@@ -21,10 +23,12 @@ export function CodePanel(props: { readonly model: ExploreModel; readonly onClos
   const shownPart = hasSeries ? part : "picture";
   const selection = useComputed(() => codeVariable(model, shownPart), [model, shownPart]);
   const isMoving = useValue(model.camera.isMoving);
-  const codes = useMemo(
-    () => selectionCode({ url: model.source.store.replace(/\/$/, ""), version: 2, variable: selection }),
-    [model, selection],
-  );
+  const file = selection && fileOf(model, selection, shownPart);
+  const codes = useMemo(() => {
+    const url = model.source.store.replace(/\/$/, "");
+    const read = selectionCode({ url, version: 2, variable: selection });
+    return file === undefined ? read : [...read, file.code];
+  }, [model, selection, file?.url]);
   const shown = codes.find((each) => each.client === client) ?? codes[0];
   return (
     <section
@@ -54,11 +58,28 @@ export function CodePanel(props: { readonly model: ExploreModel; readonly onClos
         <CopyButton label="Copy code" textOf={() => shown?.code ?? ""} />
         <IconButton icon="close" label="Close the code" onClick={onClose} />
       </div>
+      {file !== undefined && <Download file={file} maxBytes={model.source.maxSelectionBytes} />}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: code that scrolls is scrolled by the keys, too */}
       <section tabIndex={0} aria-label={`Code for ${shown?.client}`}>
         <pre data-language={shown?.language}>{shown?.code}</pre>
       </section>
     </section>
+  );
+}
+
+/** The link to a file with what the code reads, and its size. */
+function Download({ file, maxBytes }: { readonly file: SelectionFile; readonly maxBytes: number }) {
+  const { format, url, byteLength, selectedBytes } = file;
+  if (selectedBytes > maxBytes)
+    return <p class="muted">No more than {bytesText(maxBytes)} can be downloaded at once: zoom in.</p>;
+  return (
+    <p>
+      <a href={url} download>
+        Download {format}
+      </a>{" "}
+      <span class="muted">about {bytesText(byteLength)}</span>{" "}
+      <CopyButton label="Copy URL" textOf={() => url} />
+    </p>
   );
 }
 
@@ -84,6 +105,17 @@ function ClientChoice(props: {
       ))}
     </fieldset>
   );
+}
+
+/** Returns the file with a selection: CSV of what is plotted, else NetCDF; undefined if the server makes none. */
+function fileOf({ source, variable, resolved }: ExploreModel, part: CodeVariable, shown: Part) {
+  const { select, group, token } = source;
+  const { kind, itemSize: item = 0 } = variable.peek()?.dataType ?? {};
+  if (select === undefined || kind === "c" || kind === "V") return undefined;
+  const format = shown === "series" || resolved.peek()?.axes === undefined ? "CSV" : "NetCDF";
+  const path = group === "" ? part.path : `${group}/${part.path}`;
+  const file = selectionFile(format, select, { ...part, path }, { item });
+  return token === undefined ? file : { ...file, url: `${file.url}&token=${encodeURIComponent(token)}` };
 }
 
 /** Returns what is on the screen, as code selects it; undefined as long as it is not known. */

@@ -65,7 +65,8 @@ function codeVariable(
     path,
     axes: axes.map((axis, index): CodeAxis => {
       const coordinate = values[index] && codeCoordinate(variable, axis, values[index]);
-      return { dim: axis.dim, length: axis.length, part: partOf(index), coordinate };
+      const isTime = values[index]?.calendar !== undefined;
+      return { dim: axis.dim, length: axis.length, part: partOf(index), coordinate, isTime };
     }),
     packing: isPacked ? { missing, scale, offset } : undefined,
     isBigInt: /^[iu]8$/.test(`${dataType.kind}${dataType.itemSize}`),
