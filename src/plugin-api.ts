@@ -55,7 +55,14 @@ export type {
 export type { QueryParameter, Route, RouteOperation } from "./http/router.js";
 export { type JsonObject, type JsonValue, objectSteps } from "./json/json-value.js";
 export { pythonFloatText, shortestFloat, stringifyJson, stringifyJsonPieces } from "./json/stringify-json.js";
-export { type DataTree, elementCount, type Group, type Variable } from "./model/data-tree.js";
+export {
+  type DataTree,
+  elementCount,
+  type Group,
+  nodeName,
+  parentPath,
+  type Variable,
+} from "./model/data-tree.js";
 export { type DataType, parseDataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export { packageVersion } from "./observe/versions.js";

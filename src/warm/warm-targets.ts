@@ -7,7 +7,7 @@ import {
 } from "../dataset/dataset.js";
 import { coordinateOf } from "../dataset/overviews/level-grids.js";
 import { ZpublishError } from "../errors.js";
-import { type DataTree, elementCount, type Group, type Variable } from "../model/data-tree.js";
+import { type DataTree, elementCount, type Group, parentPath, type Variable } from "../model/data-tree.js";
 
 /** A range of a dimension, as an operator writes it. */
 export type DimensionRange = IndexRange | ValueRange;
@@ -184,7 +184,7 @@ export async function selectTargets(
   const targets: WarmTarget[] = [];
   for (const variable of wanted) {
     const { dims, shape, name } = variable;
-    const groupPath = groupPathOf(variable);
+    const groupPath = parentPath(`/${variable.path}`);
     // Clients read the coordinate of a dimension whole.
     const isWhole = dims.length === 1 && dims[0] === name;
     const runs = await Promise.all(
@@ -211,7 +211,7 @@ export async function selectTargets(
     const runs = await Promise.all(
       fine.dims.map(async (dim, axis) => {
         const length = fine.shape[axis]!;
-        const found = isWhole ? undefined : await findRuns(dim, groupPathOf(fine), length);
+        const found = isWhole ? undefined : await findRuns(dim, parentPath(`/${fine.path}`), length);
         return found && (horizontal.has(dim) ? coarserRuns(found, 2 ** Number(level)) : found);
       }),
     );
@@ -317,8 +317,4 @@ function createFinder(
     known.set(key, found);
     return found;
   };
-}
-
-function groupPathOf({ path, name }: Variable): string {
-  return `/${path.slice(0, Math.max(0, path.length - name.length - 1))}`;
 }

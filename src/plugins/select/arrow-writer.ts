@@ -1,19 +1,8 @@
 import { Builder } from "flatbuffers";
-import { type DataType, type ValueBlock, wrongParameter } from "../../plugin-api.js";
+import { type ValueBlock, wrongParameter } from "../../plugin-api.js";
+import type { TableColumn, TableRows } from "./table.js";
 
-/** A column of a table. */
-export interface ArrowColumn {
-  readonly name: string;
-  /** Type of its values. Dates (`M`) that are NaT are null; NaN stays what it is. */
-  readonly dataType: DataType;
-}
-
-/** Some rows of a table. */
-export interface ArrowRows {
-  readonly rowCount: number;
-  /** One per column, each with one value per row, little-endian. */
-  readonly columns: readonly ValueBlock[];
-}
+type ArrowColumn = Pick<TableColumn, "name" | "dataType">;
 
 /** Type of a column in Arrow's Schema.fbs. */
 interface ArrowType {
@@ -36,11 +25,12 @@ const SECONDS: Readonly<Record<string, bigint>> = { D: 86_400n, h: 3_600n, m: 60
 
 /**
  * Writes a table as an IPC stream (Apache Arrow columnar format 1.0, metadata version 5): schema, record batches, end.
+ * Times that are NaT are null; NaN stays what it is.
  * @throws ZpublishError `invalid-query`, before any row is asked for, if a column has a type that Arrow does not have.
  */
 export function writeArrowStream(
   columns: readonly ArrowColumn[],
-  rows: AsyncIterable<ArrowRows>,
+  rows: AsyncIterable<TableRows>,
 ): AsyncIterable<Uint8Array> {
   const types = columns.map(arrowTypeOf);
   return (async function* () {
@@ -130,7 +120,7 @@ function offsetVector(builder: Builder, offsets: readonly number[]): number {
   return builder.endVector();
 }
 
-function* recordBatch({ rowCount, columns }: ArrowRows, types: readonly ArrowType[]): Generator<Uint8Array> {
+function* recordBatch({ rowCount, columns }: TableRows, types: readonly ArrowType[]): Generator<Uint8Array> {
   const buffers: Uint8Array[] = [];
   const nodes: [bigint, bigint][] = [];
   for (const [index, block] of columns.entries()) {

@@ -44,7 +44,7 @@ interface ItemReader {
 }
 
 /** A file: a header, variables one after the other, then rows (records) that have a piece of each of the other variables. */
-export interface FileLayout {
+interface FileLayout {
   readonly header: Uint8Array;
   /** In the order of their places; gaps between them are zeros. */
   readonly parts: readonly FilePart[];
@@ -58,8 +58,16 @@ export interface FileLayout {
 /** Bytes that are collected from small rows before they are sent. */
 const COLLECTED_BYTES = 256 * 1024;
 
-/** Makes a range of a file. */
-export async function* piecesOf(
+/** Creates the body of a file. */
+export function createFileBody(layout: FileLayout): FileBody {
+  const { byteLength } = layout;
+  return {
+    byteLength,
+    pieces: (range = { start: 0, byteLength }, signal) => piecesOf(layout, range, signal),
+  };
+}
+
+async function* piecesOf(
   layout: FileLayout,
   { start, byteLength }: ByteRange,
   signal: AbortSignal,

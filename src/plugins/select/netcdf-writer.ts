@@ -1,11 +1,11 @@
+import { elementCount, type JsonObject, type ValueBlock, wrongParameter } from "../../plugin-api.js";
 import {
-  type ByteRange,
-  elementCount,
-  type JsonObject,
-  type ValueBlock,
-  wrongParameter,
-} from "../../plugin-api.js";
-import { bytesOfTexts, type FileBody, type FilePart, type OutputVariable, piecesOf } from "./file-body.js";
+  bytesOfTexts,
+  createFileBody,
+  type FileBody,
+  type FilePart,
+  type OutputVariable,
+} from "./file-body.js";
 import { NC, type NcAttribute, type NcType, type NcVersion, netcdfAttributes } from "./netcdf-attributes.js";
 
 /** A file as it will be: its length is known before any value is read. */
@@ -161,13 +161,8 @@ function layOut(version: NcVersion, lists: HeaderLists): NetcdfFile | undefined 
     rowBytes: each.byteLength,
     at: begins.get(each)! - recordsBegin,
   }));
-  const pieces = (range: ByteRange | undefined, signal: AbortSignal) =>
-    piecesOf(
-      { header, parts, rows, rowsBegin: recordsBegin, rowLength: recordLength, byteLength },
-      range ?? { start: 0, byteLength },
-      signal,
-    );
-  return { version, byteLength, pieces };
+  const layout = { header, parts, rows, rowsBegin: recordsBegin, rowLength: recordLength, byteLength };
+  return { version, ...createFileBody(layout) };
 }
 
 /** Tells how the bytes of a variable come out of its values. */
@@ -205,16 +200,12 @@ function writeHeader(
   begins: ReadonlyMap<PlacedVariable, number>,
 ): Uint8Array {
   const parts: Buffer[] = [Buffer.from([0x43, 0x44, 0x46, version])];
-  const word = (value: number) => {
-    const bytes = Buffer.alloc(4);
-    bytes.writeUInt32BE(value);
-    parts.push(bytes);
-  };
-  const long = (value: number) => {
+  const integer = (byteLength: 4 | 8) => (value: number) => {
     const bytes = Buffer.alloc(8);
     bytes.writeBigUInt64BE(BigInt(value));
-    parts.push(bytes);
+    parts.push(bytes.subarray(8 - byteLength));
   };
+  const [word, long] = [integer(4), integer(8)];
   // NON_NEG is 8 bytes in version 5, OFFSET in versions 2 and 5.
   const count = version === 5 ? long : word;
   const offset = version === 1 ? word : long;

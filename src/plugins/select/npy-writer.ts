@@ -1,5 +1,5 @@
-import { type ByteRange, elementCount, wrongParameter } from "../../plugin-api.js";
-import { bytesOfTexts, type FileBody, type OutputVariable, piecesOf } from "./file-body.js";
+import { elementCount, wrongParameter } from "../../plugin-api.js";
+import { bytesOfTexts, createFileBody, type FileBody, type OutputVariable } from "./file-body.js";
 
 /**
  * Lays out one variable as a file of numpy (NEP 1, version 1.0): little-endian, C order.
@@ -33,9 +33,5 @@ export function createNpy(variable: OutputVariable): FileBody {
         yield isText ? bytesOfTexts(block.values as readonly string[], itemBytes) : block.bytes;
     },
   };
-  return {
-    byteLength,
-    pieces: (range: ByteRange = { start: 0, byteLength }, signal: AbortSignal) =>
-      piecesOf({ header, parts: [part], byteLength }, range, signal),
-  };
+  return createFileBody({ header, parts: [part], byteLength });
 }

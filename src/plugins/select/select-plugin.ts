@@ -116,22 +116,24 @@ const FORMATS: Readonly<Record<string, Format>> = {
 };
 const NAMES = Object.keys(FORMATS);
 
+const TEXTS = { type: "array", items: { type: "string" } } as const;
+
 const QUERY: Readonly<Record<string, QueryParameter>> = {
   var: {
     description:
       "Path of a variable, or of a group for all its data variables; several times for several. Default: all data variables that have a selected dimension",
-    schema: { type: "array", items: { type: "string" }, examples: [["t2m"]] },
+    schema: { ...TEXTS, examples: [["t2m"]] },
   },
   "{dim}": {
     description:
       "Labels of a dimension: a value, `nearest::8.6`, `ffill::…`, `bfill::…`, or a range `a/b`, both ends included, `a/..`, `../b`; several times for several values. " +
       "Times are ISO 8601, `2020-01` is the whole month. `lat`, `lon` and `time` are the latitudes, longitudes and times of a dataset whatever their names",
-    schema: { type: "array", items: { type: "string" }, examples: [["2020-01-01/2020-01-31"]] },
+    schema: { ...TEXTS, examples: [["2020-01-01/2020-01-31"]] },
   },
   "isel.{dim}": {
     description:
       "Indexes of a dimension: `begin:end:step` as in Python, or one index, which drops the dimension; several times for several indexes",
-    schema: { type: "array", items: { type: "string" }, examples: [["0:10"]] },
+    schema: { ...TEXTS, examples: [["0:10"]] },
   },
   "step.{dim}": {
     description: "Takes every n-th of a range of labels",
@@ -147,9 +149,6 @@ const QUERY: Readonly<Record<string, QueryParameter>> = {
       "Whether values are unpacked and missing ones NaN (1), or as stored (0). Default: 0 for `nc` and `npy`, else 1",
     schema: { type: "string", enum: ["0", "1"] },
   },
-};
-
-const POINT_QUERY: Readonly<Record<string, QueryParameter>> = {
   method: {
     description: "How labels of points are found",
     schema: { type: "string", enum: ["exact", "nearest", "ffill", "bfill"], default: "exact" },
@@ -179,7 +178,7 @@ const selectPlugin = {
           "`POST` sends points instead, as CSV with columns named after dimensions or coordinates, or as GeoJSON; other columns and properties are carried along.",
         contentType: "application/json",
         parameters: { dataset_id: "Id of the dataset" },
-        query: { ...QUERY, ...POINT_QUERY },
+        query: QUERY,
         alternatives: NAMES.slice(1).map((name) => FORMATS[name]!.contentType),
         requestBody: {
           description: "Points, with columns or properties named after dimensions or coordinates",

@@ -6,6 +6,8 @@ import {
   elementCount,
   type JsonObject,
   type JsonValue,
+  nodeName,
+  parentPath,
   parseDataType,
   type ValueBlock,
   type Variable,
@@ -83,15 +85,15 @@ export const TEXT_TYPE = parseDataType("|O");
 export const POINT = "point";
 
 /** Returns the path of a group that holds a variable: `/a/b` for `a/b/t2m`. */
-export function groupPathOf({ path }: { readonly path: string }): string {
-  return `/${path}`.slice(0, `/${path}`.lastIndexOf("/")) || "/";
+function groupPathOf({ path }: { readonly path: string }): string {
+  return parentPath(`/${path}`);
 }
 
 /** Finds the dimension of an axis: groups share one if they see the same variable of its labels. */
 export function dimOf({ tree }: DatasetView, variable: Variable, at: number): Dim {
   const name = variable.dims[at]!;
   const length = variable.shape[at]!;
-  for (let path = groupPathOf(variable); ; path = groupPathOf({ path: path.slice(1) })) {
+  for (let path = groupPathOf(variable); ; path = parentPath(path)) {
     const owner = tree.groups.get(path)?.variables.get(name);
     if (owner?.dims.length === 1 && owner.dims[0] === name && owner.shape[0] === length)
       return { key: owner.path, name, owner };
@@ -232,9 +234,7 @@ const REFERENCES =
 function withReferences(variable: SelectedVariable, all: readonly SelectedVariable[]): SelectedVariable {
   const group = groupPathOf(variable);
   const names = new Map(
-    all.flatMap((each) =>
-      groupPathOf(each) === group ? [[each.path.slice(each.path.lastIndexOf("/") + 1), each.name]] : [],
-    ),
+    all.flatMap((each) => (groupPathOf(each) === group ? [[nodeName(each.path), each.name]] : [])),
   );
   const attrs: Record<string, JsonValue> = { ...variable.attrs };
   for (const name of REFERENCES.split(" ")) {

@@ -3,10 +3,11 @@ import { tableFromIPC } from "apache-arrow";
 import t, { type Test } from "tap";
 import type { DataType, JsonObject, ValueBlock } from "../../../src/index.js";
 import { parseDataType } from "../../../src/model/data-type.js";
-import { type ArrowRows, writeArrowStream } from "../../../src/plugins/select/arrow-writer.js";
+import { writeArrowStream } from "../../../src/plugins/select/arrow-writer.js";
 import type { FileBody, OutputVariable } from "../../../src/plugins/select/file-body.js";
 import { createNetcdf } from "../../../src/plugins/select/netcdf-writer.js";
 import { createNpy } from "../../../src/plugins/select/npy-writer.js";
+import type { TableRows } from "../../../src/plugins/select/table.js";
 import { askPython } from "../../support/clients/ask-python.js";
 import { clientMissing } from "../../support/clients/require-client.js";
 
@@ -263,7 +264,7 @@ t.test("Arrow reads what is written", async (t) => {
   };
   const nat = -(2n ** 63n);
   const columns = Object.entries(types).map(([name, type]) => ({ name, dataType: parseDataType(type) }));
-  async function* rows(): AsyncGenerator<ArrowRows> {
+  async function* rows(): AsyncGenerator<TableRows> {
     for (const rowCount of [3, 0, 10]) {
       const items = (make: (i: number) => number | bigint | string) =>
         Array.from({ length: rowCount }, (_, i) => make(i));
