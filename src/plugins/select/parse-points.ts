@@ -7,9 +7,14 @@ export interface PointTable {
   readonly rows: readonly (readonly string[])[];
 }
 
+/** Most columns of points. */
+const MAX_COLUMNS = 1_000;
+/** Most fields of points: all rows times all columns, of which GeoJSON says few and means many. */
+const MAX_FIELDS = 2_000_000;
+
 /**
  * Parses the points of a body: CSV with a line of names, or GeoJSON of points, whose properties become columns.
- * @throws ZpublishError `invalid-query`
+ * @throws ZpublishError `invalid-body`; `too-large` if there are too many columns or fields
  */
 export function parsePoints(body: Uint8Array, contentType: string | undefined): PointTable {
   const [type = ""] = (contentType ?? "").toLowerCase().split(";", 1);
@@ -27,7 +32,8 @@ export function parsePoints(body: Uint8Array, contentType: string | undefined): 
   }
   const table = isCsv ? parseCsv(text) : parseGeoJson(text);
   if (table.rows.length === 0) throw wrongBody("missing", "at least one point", "none");
-  const repeated = table.names.find((name, index) => name === "" || table.names.indexOf(name) !== index);
+  const seen = new Set<string>();
+  const repeated = table.names.find((name) => name === "" || seen.size === seen.add(name).size);
   if (repeated !== undefined) throw wrongBody("repeated_column", "columns with different names", repeated);
   return table;
 }
@@ -37,19 +43,35 @@ export function wrongBody(type: string, expected: string, received: string): Zpu
   return wrongParameter("points", type, expected, received, "body");
 }
 
+function assertSize(columnCount: number, fieldCount: number): void {
+  if (columnCount <= MAX_COLUMNS && fieldCount <= MAX_FIELDS) return;
+  const [limit, received, what] =
+    columnCount > MAX_COLUMNS ? [MAX_COLUMNS, columnCount, "columns"] : [MAX_FIELDS, fieldCount, "fields"];
+  throw new ZpublishError(
+    "too-large",
+    `Expected points of at most ${limit} ${what}, received at least ${received}`,
+  );
+}
+
 /** Parses CSV (RFC 4180): quotes are doubled within quotes, and stand nowhere else. Empty lines are left out. */
 function parseCsv(text: string): PointTable {
-  const field = /("(?:[^"]|"")*"|[^",\r\n]*)(,|\r\n|\n|\r|$)/y;
+  const plain = /[^",\r\n]*/y;
+  const separator = /,|\r\n|\n|\r|$/y;
   const rows: string[][] = [];
   let row: string[] = [];
+  let fieldCount = 0;
   for (let at = 0; at < text.length || row.length > 0; ) {
-    field.lastIndex = at;
-    const match = field.exec(text);
-    if (match === null)
+    plain.lastIndex = at;
+    const quoted = text[at] === '"' ? quotedEnd(text, at) : undefined;
+    separator.lastIndex = quoted ?? at + plain.exec(text)![0].length;
+    const value = text.slice(at, separator.lastIndex);
+    const end = separator.exec(text)?.[0];
+    if (quoted === -1 || end === undefined)
       throw wrongBody("csv_parsing", `a field of CSV in line ${rows.length + 1}`, text.slice(at, at + 40));
-    const [{ length }, value = "", end] = match;
-    row.push(value.startsWith('"') ? value.slice(1, -1).replaceAll('""', '"') : value.trim());
-    at += length;
+    row.push(quoted === undefined ? value.trim() : value.slice(1, -1).replaceAll('""', '"'));
+    fieldCount += 1;
+    assertSize(row.length, fieldCount);
+    at += value.length + end.length;
     if (end === ",") continue;
     if (row.length > 1 || row[0] !== "") rows.push(row);
     row = [];
@@ -59,6 +81,15 @@ function parseCsv(text: string): PointTable {
   if (wrong >= 0)
     throw wrongBody("csv_parsing", `${names.length} fields in row ${wrong + 1}`, `${others[wrong]!.length}`);
   return { names, rows: others };
+}
+
+/** Returns the place behind the quote that ends a field; -1 if there is none. */
+function quotedEnd(text: string, begin: number): number {
+  for (let at = begin + 1; ; at += 2) {
+    at = text.indexOf('"', at);
+    if (at < 0) return -1;
+    if (text[at + 1] !== '"') return at + 1;
+  }
 }
 
 /** An object of GeoJSON whose members are not checked. */
@@ -75,17 +106,34 @@ function parseGeoJson(text: string): PointTable {
     throw wrongBody("json_parsing", "JSON", text.slice(0, 40));
   }
   const records: Map<string, unknown>[] = [];
-  addFeatures(value as GeoObject, {}, records);
-  const names = [...new Set(records.flatMap((record) => [...record.keys()]))];
-  return { names, rows: records.map((record) => names.map((name) => textOf(record.get(name)))) };
+  const names = new Set<string>();
+  let fieldCount = 0;
+  const add = (record: Map<string, unknown>) => {
+    for (const name of record.keys()) names.add(name);
+    fieldCount += record.size;
+    records.push(record);
+    assertSize(names.size, Math.max(fieldCount, names.size * records.length));
+  };
+  try {
+    addFeatures(value as GeoObject, {}, add);
+    const all = [...names];
+    return { names: all, rows: records.map((record) => all.map((name) => textOf(record.get(name)))) };
+  } catch (error) {
+    // The stack is as deep as the objects are nested.
+    throw error instanceof RangeError ? wrongBody("geojson", "GeoJSON that nests less", "more") : error;
+  }
 }
 
-function addFeatures(object: GeoObject | null, properties: object, records: Map<string, unknown>[]): void {
+function addFeatures(
+  object: GeoObject | null,
+  properties: object,
+  add: (record: Map<string, unknown>) => void,
+): void {
   const { type, features, geometry, coordinates } = object ?? {};
   if (type === "FeatureCollection" && Array.isArray(features)) {
-    for (const feature of features) addFeatures(feature, properties, records);
+    for (const feature of features) addFeatures(feature, properties, add);
   } else if (type === "Feature") {
-    addFeatures(geometry as GeoObject, object?.properties ?? {}, records);
+    addFeatures(geometry as GeoObject, object?.properties ?? {}, add);
   } else if ((type === "Point" || type === "MultiPoint") && Array.isArray(coordinates)) {
     for (const position of type === "Point" ? [coordinates] : coordinates) {
       const isPosition = Array.isArray(position) && position.length >= 2 && position.every(Number.isFinite);
@@ -94,7 +142,7 @@ function addFeatures(object: GeoObject | null, properties: object, records: Map<
         .slice(0, position.length)
         .map((name, at) => [name, position[at]] as const);
       // A property of such a name neither moves nor replaces it.
-      records.push(new Map([...place, ...Object.entries(properties), ...place]));
+      add(new Map([...place, ...Object.entries(properties), ...place]));
     }
   } else throw wrongBody("geojson", "a FeatureCollection, Feature, Point or MultiPoint", textOf(type));
 }
