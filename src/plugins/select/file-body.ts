@@ -57,6 +57,8 @@ interface FileLayout {
 
 /** Bytes that are collected from small rows before they are sent. */
 const COLLECTED_BYTES = 256 * 1024;
+/** Bytes of texts that are filled with zeros at a time. */
+const TEXT_PIECE_BYTES = 2 ** 22;
 
 /** Creates the body of a file. */
 export function createFileBody(layout: FileLayout): FileBody {
@@ -167,14 +169,18 @@ async function nextOf(pieces: AsyncIterator<Uint8Array>): Promise<Uint8Array> {
   return value;
 }
 
-/** Writes texts as UTF-8, each filled with zeros to the same length. @throws if one is longer. */
-export function bytesOfTexts(texts: readonly string[], itemBytes: number): Uint8Array {
-  const bytes = new Uint8Array(texts.length * itemBytes);
-  for (const [index, text] of texts.entries()) {
-    const encoded = Buffer.from(text);
-    if (encoded.length > itemBytes)
-      throw new Error(`expected a text of at most ${itemBytes} bytes, received ${encoded.length}`);
-    bytes.set(encoded, index * itemBytes);
+/** Writes texts as UTF-8, each filled with zeros to the same length, some megabytes at a time. @throws if one is longer. */
+export function* bytesOfTexts(texts: readonly string[], itemBytes: number): Generator<Uint8Array> {
+  const step = Math.max(1, Math.floor(TEXT_PIECE_BYTES / itemBytes));
+  for (let begin = 0; begin < texts.length; begin += step) {
+    const part = texts.slice(begin, begin + step);
+    const bytes = new Uint8Array(part.length * itemBytes);
+    for (const [index, text] of part.entries()) {
+      const encoded = Buffer.from(text);
+      if (encoded.length > itemBytes)
+        throw new Error(`expected a text of at most ${itemBytes} bytes, received ${encoded.length}`);
+      bytes.set(encoded, index * itemBytes);
+    }
+    yield bytes;
   }
-  return bytes;
 }

@@ -174,7 +174,7 @@ function readerOf({ variable, itemBytes }: PlacedVariable): Pick<FilePart, "item
     itemBytes,
     async *read(firstItem, signal) {
       for await (const block of variable.read(firstItem, isText || isHalf ? "little" : "big", signal)) {
-        if (isText) yield bytesOfTexts(block.values as readonly string[], itemBytes);
+        if (isText) yield* bytesOfTexts(block.values as readonly string[], itemBytes);
         else if (isHalf) yield wideFloats(block);
         else yield block.bytes;
       }

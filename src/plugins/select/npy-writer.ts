@@ -30,7 +30,8 @@ export function createNpy(variable: OutputVariable): FileBody {
     ...{ begin: headerLength, byteLength: count * itemBytes, itemBytes },
     async *read(firstItem: number, signal: AbortSignal) {
       for await (const block of variable.read(firstItem, "little", signal))
-        yield isText ? bytesOfTexts(block.values as readonly string[], itemBytes) : block.bytes;
+        if (isText) yield* bytesOfTexts(block.values as readonly string[], itemBytes);
+        else yield block.bytes;
     },
   };
   return createFileBody({ header, parts: [part], byteLength });

@@ -43,6 +43,9 @@ const MAX_BODY_BYTES = 16 * 2 ** 20;
 /** Memory of an answer that is sent: values that are read ahead, and their text. */
 const HELD_BYTES = 24 * 2 ** 20;
 
+/** Most bytes that a file has besides values of the sizes that a plan knows: its header, and gaps. */
+const LAYOUT_BYTES = 64 * 2 ** 20;
+
 /** A format of answers. */
 interface Format {
   readonly contentType: string;
@@ -223,19 +226,26 @@ async function serveSelection(context: PluginContext, request: RouteRequest): Pr
   const points = body === undefined ? undefined : parsePoints(body, request.header("content-type"));
   const { plan, columns } = await planRequest(context, snapshot, query, isDecoded, points);
   const needed = Math.max(plan.byteLength, format.isTable ? tableByteLength(plan) : 0);
-  if (needed > context.maxSelectionBytes)
-    throw new ZpublishError(
-      "too-large",
-      `Expected a selection of at most ${context.maxSelectionBytes} bytes (--max-selection), received one of ${needed} bytes`,
-    );
+  assertSize(needed, context);
   const { signal } = request;
   const read = { values: context.values, signal };
   const readable =
     points === undefined ? plan : await readPointPlan(plan, points, columns, name === "csv", read);
   const heldByteLength = Math.min(HELD_BYTES, 2 * needed + 2 ** 20);
   const { pieces, ...length } = await format.write(readable, context, signal);
+  // Texts are as long as the longest of them.
+  assertSize(length.byteLength ?? 0, context, LAYOUT_BYTES);
   const ofClient: StreamReply["pieces"] = (range, client) => pieces(range, client.signal);
   return { ...reply, heldByteLength, ...length, pieces: ofClient };
+}
+
+/** @throws ZpublishError `too-large` */
+function assertSize(byteLength: number, { maxSelectionBytes }: PluginContext, spare = 0): void {
+  if (byteLength <= maxSelectionBytes + spare) return;
+  throw new ZpublishError(
+    "too-large",
+    `Expected a selection of at most ${maxSelectionBytes} bytes (--max-selection), received one of ${byteLength} bytes`,
+  );
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
