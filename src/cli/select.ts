@@ -210,7 +210,8 @@ async function writeReply(
   async function* counted(): AsyncGenerator<Uint8Array> {
     for await (const piece of pieces(undefined, { signal, reserve: () => undefined, started: false })) {
       byteLength += piece.length;
-      yield piece;
+      // Its memory may be used again before it is written.
+      yield Uint8Array.from(piece);
     }
   }
   if (output === undefined) {
