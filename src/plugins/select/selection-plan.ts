@@ -215,7 +215,7 @@ function attrsOf({ tree }: DatasetView, chosen: readonly Variable[]): JsonObject
 const DECODED = /^(?:_FillValue|missing_value|scale_factor|add_offset|_Unsigned|coordinates|_Encoding)$/;
 
 function storedAttrs({ variable: { attrs }, document: { fill_value: fill } }: ArrayView): JsonObject {
-  return fill === null || "_FillValue" in attrs ? attrs : { ...attrs, _FillValue: fill };
+  return fill === null ? attrs : { ...attrs, _FillValue: fill };
 }
 
 function decodedAttrs(attrs: JsonObject): JsonObject {
