@@ -108,5 +108,5 @@ export async function openExplorer(browser: Browser, url: string): Promise<Explo
 async function play(page: Page): Promise<void> {
   await page.focus(".map .touch");
   await page.keyboard.press("Space");
-  await page.selectOption('select[aria-label="Steps per second"]', "30");
+  await page.getByLabel("Steps per second").selectOption("30");
 }

@@ -82,7 +82,7 @@ function parse(...argv: readonly string[]) {
 
 t.test("without options everything is asked for, with all workers", async (t) => {
   t.strictSame(warmRequestOf(parse("a.zarr")), {
-    ...{ datasets: [], variables: [], ranges: [], stored: false, share: 1, isOwn: undefined },
+    ...{ datasets: [], encodings: [], variables: [], ranges: [], stored: false, share: 1, isOwn: undefined },
   });
 });
 

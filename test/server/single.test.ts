@@ -12,12 +12,12 @@ const NESTED = datasetOf("nested ü", nestedSource(), { overviews });
 const TOKEN = "a-token+of/a-client==";
 const NO_ACCESS_RULES = { tokenFile: null, trustedProxies: [], tls: null };
 
-/** Absolute URLs to which a page links or that it names in attributes for its script; and those that it shows. */
+/** Absolute URLs to which a page links or that it names in attributes for its script; and those that it shows, without their queries. */
 function urlsOf(html: string, page: string): string[] {
   const links = [...html.matchAll(/ (href|src|data-[a-z0-9-]+)="([^"]*)"/g)]
-    .filter(([, name]) => !/^data-(?:dataset|group|title)$/.test(name as string))
+    .filter(([, name]) => !/^data-(?:dataset|group|title|max-selection)$/.test(name as string))
     .map(([, , link]) => new URL((link as string).replaceAll("&amp;", "&"), page).href.replace(/#.*/, ""));
-  const shown = [...html.matchAll(/https?:\/\/[^\s"<&']+/g)].map(([url]) => url);
+  const shown = [...html.matchAll(/https?:\/\/[^\s"<&'?]+/g)].map(([url]) => url);
   return [...links.filter((link) => !link.startsWith("data:")), ...shown];
 }
 
