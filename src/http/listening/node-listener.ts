@@ -82,7 +82,8 @@ class NodeResponse implements HttpResponse {
         return [true, true];
       }
       this.#response.write(piece, () => this.#flushed());
-      // Node.js would wait for the end of this turn.
+      // Node.js would wait for the end of this turn. Since version 26, the answer itself holds pieces in chunked coding.
+      if (this.#response.writableCorked > 0) this.#response.uncork();
       this.#socket.uncork();
       this.#isFull = this.#keep(piece);
     }
