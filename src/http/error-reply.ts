@@ -161,6 +161,8 @@ function ownReply(exchange: Exchange, error: ZpublishError, answer: ErrorAnswer)
     // Checked here: an answer in JSON is better than none.
     if (reply.status !== undefined) statusLine(reply.status);
     checkLines([["Content-Type", reply.contentType], ...(reply.headers ?? [])]);
+    if (typeof reply.body !== "string" && !(reply.body instanceof Uint8Array))
+      throw new TypeError(`expected a text or bytes as body, received ${typeof reply.body}`);
     return reply;
   } catch (failure) {
     const fields = { ...requestFields(exchange), err: failure };

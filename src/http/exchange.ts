@@ -411,17 +411,18 @@ class RequestBody implements BodyTaker {
     this.#load = load;
     const announced = Number(source.header("content-length") ?? 0);
     if (announced > maxBytes) throw tooLarge(maxBytes, announced);
-    if (!load.hasRoom()) throw new ZpublishError("overloaded", "bodies take all memory that they may");
+    if (!load.hasRoom()) throw noRoom();
     this.whole = new Promise((resolve, reject) => {
       this.#reject = reject;
       source.res.onData((part, isLast) => {
         if (this.#isReleased) return;
         this.#take(part);
-        if (this.#byteLength > maxBytes) {
-          const error = tooLarge(maxBytes, this.#byteLength);
+        const isLong = this.#byteLength > maxBytes;
+        if (isLong || !load.hasRoom()) {
+          const error = isLong ? tooLarge(maxBytes, this.#byteLength) : noRoom();
           this.release(error);
           refuse(error);
-        } else if (isLast) resolve(Buffer.concat(this.#parts, this.#byteLength));
+        } else if (isLast) resolve(Buffer.concat(this.#parts.splice(0), this.#byteLength));
       });
     });
     // A handler need not ask for the body.
@@ -444,6 +445,10 @@ class RequestBody implements BodyTaker {
     this.#byteLength += part.byteLength;
     this.#load.setBodyBytes(this, this.#byteLength);
   }
+}
+
+function noRoom(): ZpublishError {
+  return new ZpublishError("overloaded", "bodies take all memory that they may");
 }
 
 function tooLarge(maxBytes: number, received: number): ZpublishError {

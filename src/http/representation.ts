@@ -127,7 +127,8 @@ export function sendRepresentation(
     sendNotModified(exchange, what);
     return undefined;
   }
-  const asked = isConditional && range === undefined ? requestedRange(exchange, etag) : (range ?? undefined);
+  const wanted = isConditional && range === undefined ? requestedRange(exchange, etag) : range;
+  const asked = isConditional ? (wanted ?? undefined) : undefined;
   if (content instanceof Uint8Array) {
     sendBytes(exchange, what, content, asked);
     return undefined;
@@ -254,7 +255,7 @@ function sendBody(
 
 /** The part of `totalBytes` to send; undefined if all. @throws ZpublishError `range-not-satisfiable` */
 function partOf(totalBytes: number, range: RangeRequest | undefined): ByteRange | undefined {
-  if (range === undefined) return undefined;
+  if (range === undefined || totalBytes === Number.POSITIVE_INFINITY) return undefined;
   const part = resolveRange(range, totalBytes);
   if (part === undefined) throw rangeNotSatisfiable(totalBytes);
   return part;

@@ -130,7 +130,7 @@ export function createBodySender(load: Load, stallTimeoutMs: () => number) {
     waiting.add(sending);
     timer ??= setInterval(retry, RETRY_MS).unref();
     exchange.res.onWritable(() => {
-      sending.resume();
+      sending.resume(true);
       return true;
     });
   }
@@ -205,6 +205,8 @@ class Sending {
   readonly #waiting: Set<Sending>;
   #body: Body;
   #reopens = 0;
+  /** Whether the socket has not taken all that it was given, and has not said since that it takes more. */
+  #isFull = false;
 
   constructor(transfer: BodyTransfer, load: Load, waiting: Set<Sending>, stallTimeoutMs: number) {
     this.transfer = transfer;
@@ -225,6 +227,8 @@ class Sending {
         this.#reopen();
         return false;
       }
+      // Once an answer has ended, uWebSockets.js drops a client that takes longer than 10 s for what it holds.
+      if (isEnd && this.#isFull) return false;
       const [ok, done] = isEnd ? this.#end(offset) : this.#offer(view, offset);
       if (done) {
         this.#waiting.delete(this);
@@ -236,6 +240,7 @@ class Sending {
         offset = sent;
         this.#reopens = 0;
       }
+      this.#isFull = !ok;
       if (!ok) return false;
       view = this.#body.read(start + offset);
     }
@@ -257,8 +262,12 @@ class Sending {
     return [true, true];
   }
 
-  /** Sends more, unless the request is over or its body is being opened again. */
-  resume(): void {
+  /**
+   * Sends more, unless the request is over or its body is being opened again.
+   * @param isWritable Whether the socket has said that it takes more. Default false.
+   */
+  resume(isWritable = false): void {
+    if (isWritable) this.#isFull = false;
     const { exchange } = this.transfer;
     if (exchange.over || this.isReopening) return;
     try {
@@ -293,7 +302,8 @@ class Sending {
       return;
     }
     this.#body = again;
-    if (!exchange.over) this.#load.setBodyBytes(exchange, again.heldByteLength ?? byteLength);
+    const held = again.heldByteLength ?? byteLength;
+    if (!exchange.over && held !== Number.POSITIVE_INFINITY) this.#load.setBodyBytes(exchange, held);
     this.resume();
   }
 
