@@ -93,7 +93,7 @@ export function openServedReader(
       own.set(bytes);
       return own;
     };
-    const version = await versionOf(coords);
+    const version = await versionOf(coords, signal);
     if (isAbsent(version) && plan.absentIsAbsent) return undefined;
     try {
       const bytes = await readServed(chunk, version, copy, signal);

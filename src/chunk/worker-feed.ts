@@ -14,6 +14,7 @@ import {
   type ChunkSource,
   type PartChunkReader,
   PIECED,
+  versionsOf,
 } from "../zarr/chunk-reader.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { storedChunksOfTask } from "../zarr/plan/item-pick.js";
@@ -266,7 +267,8 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
       const stored = await read(reading);
       const outcome = await makeChunk({ ...task, plan: feed.plan, stored }, signal);
       hasEnded = outcome.status !== "failed";
-      // Bytes that cannot be decoded are read again.
+      // Bytes that cannot be decoded are read again. After `cancelled`, the worker has answered or has never begun.
+      hasEnded ||= outcome.status === "failed" && outcome.error.code === "cancelled";
       if (!hasEnded) for (const name of reading.names) recent.delete(name);
       return outcome;
     } catch (error) {
@@ -277,6 +279,11 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     }
   }
 
+  /** Looks at what items are picked from, as is done before chunks are served. @throws ZpublishError `source-changed`, naming the dataset */
+  async function assertUnchanged(task: ChunkTask, reader: ChunkReader): Promise<void> {
+    if (task.pick !== undefined) await versionsOf(reader, storedChunksOfTask(task));
+  }
+
   /** Makes a chunk of a joined array. */
   async function makeOfParts(
     task: ChunkTask,
@@ -285,6 +292,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     signal: AbortSignal | undefined,
   ): Promise<ChunkOutcome> {
     const { plan } = task;
+    await assertUnchanged(task, reader);
     const chunks = await findPieces(task, reader);
     const byteLength = bytesToRead(chunks);
     const read = (reading: Reading) => readPieces(plan, feed.name, chunks, reading);
@@ -298,9 +306,11 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     if (!isReadForWorkers(source)) return makeChunk(task, signal);
     const feed = feedOf(plan);
     const placeOf = feed.reader.places?.placeOf;
-    if (placeOf !== undefined)
-      return makeChunk({ ...task, plan: feed.plan, stored: findAll(task, placeOf) }, signal);
     try {
+      if (placeOf !== undefined) {
+        await assertUnchanged(task, feed.reader);
+        return await makeChunk({ ...task, plan: feed.plan, stored: findAll(task, placeOf) }, signal);
+      }
       if (source.kind === "parts") {
         const run = () => makeOfParts(task, feed, source.openReader(), signal);
         return await joined.run(source.store, run, signal);

@@ -76,6 +76,11 @@ function join<T>(flight: Flight<T>, signal: AbortSignal | undefined, forget: () 
     flight.controller.abort(signal?.reason);
   };
   if (signal?.aborted) leave();
-  else signal?.addEventListener("abort", leave, { once: true });
+  else if (signal !== undefined) {
+    signal.addEventListener("abort", leave, { once: true });
+    // A signal may live longer than the result, which the listener would keep.
+    const stay = () => signal.removeEventListener("abort", leave);
+    flight.result?.then(stay, stay);
+  }
   return flight.result as Promise<T>;
 }

@@ -7,6 +7,7 @@ import { errorToData, ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import { createHistogram, type Histogram } from "../observe/metrics.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
+import { storedChunksOfTask } from "../zarr/plan/item-pick.js";
 import {
   type CallOutcome,
   type ChunkTask,
@@ -262,7 +263,9 @@ function jobOfChunk(task: ChunkTask): Job {
   const key = arrayKeyOf(plan);
   const chunk = chunkCoords.join(".") || "0";
   const name = `array '${plan.path}': the worker for chunk ${chunk}`;
-  const id = `${key}${chunkCoords.join(".")}\n${version ?? ""}`;
+  // Which one of several chunks killed a worker is not known.
+  const chunks = task.pick === undefined ? [chunkCoords] : storedChunksOfTask(task);
+  const id = `${key}${chunks.map((each) => each.join(".")).join(" ")}\n${version ?? ""}`;
   return { task, key, id, name, fields: { path: plan.path, chunkCoords } };
 }
 

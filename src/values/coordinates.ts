@@ -62,7 +62,10 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
       // One object for all arrays: look-ups keep what they know of it.
       return kept(`axis ${isEast} ${coordinate.path}`, async () => {
         const found = await readAxis(snapshot, coordinate.path);
-        const isLongitude = isEast && found.values instanceof Float64Array;
+        const isLongitude =
+          isEast &&
+          found.values instanceof Float64Array &&
+          found.values.every((each) => !(Math.abs(each) > 1e4));
         return { ...common, variable: coordinate.path, ...found, isLongitude };
       });
     });
@@ -86,7 +89,7 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
         "invalid-query",
         `'${array.variable.path}' has no latitudes and longitudes of cells`,
       );
-    const key = JSON.stringify([snapshot.identity, snapshot.revision, grid.latitude, grid.longitude]);
+    const key = JSON.stringify([memoOf(snapshot).number, grid.latitude, grid.longitude]);
     const found = cells.get(key);
     if (found !== undefined) return found;
     const [latitudes, longitudes] = await Promise.all(
@@ -150,10 +153,14 @@ type Kept = <T>(key: string, make: () => Promise<T>) => Promise<T>;
 
 /** What is known of a snapshot. */
 interface SnapshotMemo {
+  /** Tells snapshots apart: files of a join may change while identity and revision stay. */
+  readonly number: number;
   readonly place: ReturnType<typeof createPlacer<Variable>>;
   readonly variables: CfVariables<Variable>;
   readonly kept: Kept;
 }
+
+let snapshotCount = 0;
 
 function createMemo({ arrays, tree }: DatasetSnapshot): SnapshotMemo {
   const variables: CfVariables<Variable> = {
@@ -166,7 +173,13 @@ function createMemo({ arrays, tree }: DatasetSnapshot): SnapshotMemo {
     memos.set(key, memo);
     return (await memo(make)) as Awaited<ReturnType<typeof make>>;
   };
-  return { place: createPlacer({ variables, attrs: tree.root.attrs }), variables, kept };
+  snapshotCount += 1;
+  return {
+    number: snapshotCount,
+    place: createPlacer({ variables, attrs: tree.root.attrs }),
+    variables,
+    kept,
+  };
 }
 
 function whole(length: number): AxisSelection {

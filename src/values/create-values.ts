@@ -1,8 +1,6 @@
 import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
 import { missingMarkOf } from "../cf/image-data.js";
 import { copyPlaces } from "../codec/copy-strided.js";
-import { swapWords } from "../codec/item-reader.js";
-import { wordSizeOf } from "../codec/items/decode-numbers.js";
 import { isNative, itemValues } from "../codec/items/item-values.js";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
 import type { ArrayView, ServedArray } from "../dataset/dataset.js";
@@ -238,6 +236,8 @@ interface Reading {
   readonly plan: ReadPlan;
   /** Type of the values. */
   readonly dataType: DataType;
+  /** Whether values are changed by decoding. */
+  readonly isDecoded: boolean;
   readonly work: Work;
   /** Has a worker gather items. */
   pick(items: ItemPick["items"]): Promise<ItemsMade>;
@@ -277,7 +277,8 @@ function openReading(
     // Texts have no memory of the pool any more.
     if (texts === undefined) recycle(bytes);
   };
-  return { plan, dataType: valueTypeOf(plan, decode, order), work, pick, recycle: recycleItems };
+  const dataType = valueTypeOf(plan, decode, order);
+  return { plan, dataType, isDecoded: decoding !== undefined, work, pick, recycle: recycleItems };
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -437,16 +438,17 @@ function placeBlock(
 
 /** Writes NaN for points outside if values are decoded floats, else the fill value; no text if items are texts. */
 function placeMissing(
-  { plan, dataType }: Reading,
+  { plan, dataType, isDecoded }: Reading,
   { bytes, texts }: ResultItems,
   missing: readonly number[],
 ): void {
-  const { stored } = plan;
-  const isMarked = dataType.kind === "f" && (stored.fill.item === null || dataType !== stored.dataType);
-  const item = isMarked
-    ? encodeFillItem("NaN", dataType)
-    : (stored.fill.item ?? new Uint8Array(dataType.itemSize)).slice();
-  if (!isMarked && dataType.byteOrder !== stored.dataType.byteOrder) swapWords(item, wordSizeOf(dataType));
+  // What absent chunks hold may be something else.
+  const { served } = plan.stored.fill;
+  const { kind } = dataType;
+  const isNan = kind === "f" && (isDecoded || served === null);
+  const mark = isNan ? "NaN" : kind === "b" && isDecoded ? null : served;
+  const hasItem = mark !== null && texts === undefined;
+  const item = hasItem ? encodeFillItem(mark, dataType) : new Uint8Array(dataType.itemSize);
   for (const at of missing) {
     if (texts === undefined) bytes.set(item.subarray(0, dataType.itemSize), at * dataType.itemSize);
     else texts[at] = "";

@@ -123,7 +123,8 @@ function cutAxis(axis: PickedAxis, chunkLength: number, chunks: number): AxisSli
     let count = 0;
     for (const { to } of partsOfAxis(axis, chunkLength)) {
       if (count++ % chunks === 0) lists.push([]);
-      lists.at(-1)!.push(...(to as Uint32Array));
+      const list = lists.at(-1)!;
+      for (const at of to as Uint32Array) list.push(at);
     }
     return lists.map((list) => {
       const to = Uint32Array.from(list).sort();
