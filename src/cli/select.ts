@@ -1,5 +1,5 @@
-import { createWriteStream } from "node:fs";
-import { rename, rm, stat } from "node:fs/promises";
+import { createWriteStream, rmSync } from "node:fs";
+import { rename, stat } from "node:fs/promises";
 import { extname } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { Command } from "commander";
@@ -223,12 +223,19 @@ async function writeReply(
   }
   const found = await stat(output).catch(() => undefined);
   const path = found === undefined || found.isFile() ? `${output}.${process.pid}.part` : output;
+  const discard = () => {
+    if (path !== output) rmSync(path, { force: true });
+  };
+  // A second signal ends the process at once.
+  process.once("exit", discard);
   try {
     await pipeline(counted(), createWriteStream(path), { signal });
     if (path !== output) await rename(path, output);
   } catch (error) {
-    if (path !== output) await rm(path, { force: true });
+    discard();
     throw error;
+  } finally {
+    process.off("exit", discard);
   }
   return byteLength;
 }
