@@ -58,7 +58,7 @@ export function CodePanel(props: { readonly model: ExploreModel; readonly onClos
         <CopyButton label="Copy code" textOf={() => shown?.code ?? ""} />
         <IconButton icon="close" label="Close the code" onClick={onClose} />
       </div>
-      {file !== undefined && <Download file={file} maxBytes={model.source.maxSelectionBytes} />}
+      {file !== undefined && <Download file={file} source={model.source} />}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: code that scrolls is scrolled by the keys, too */}
       <section tabIndex={0} aria-label={`Code for ${shown?.client}`}>
         <pre data-language={shown?.language}>{shown?.code}</pre>
@@ -68,13 +68,14 @@ export function CodePanel(props: { readonly model: ExploreModel; readonly onClos
 }
 
 /** The link to a file with what the code reads, and its size. */
-function Download({ file, maxBytes }: { readonly file: SelectionFile; readonly maxBytes: number }) {
-  const { format, url, byteLength, selectedBytes } = file;
+function Download(props: { readonly file: SelectionFile; readonly source: ExploreModel["source"] }) {
+  const { format, url, byteLength, selectedBytes } = props.file;
+  const { token, maxSelectionBytes: maxBytes } = props.source;
   if (selectedBytes > maxBytes)
     return <p class="muted">No more than {bytesText(maxBytes)} can be downloaded at once: zoom in.</p>;
   return (
     <p>
-      <a href={url} download>
+      <a href={token === undefined ? url : `${url}&token=${encodeURIComponent(token)}`} download>
         Download {format}
       </a>{" "}
       <span class="muted">about {bytesText(byteLength)}</span>{" "}
@@ -109,13 +110,12 @@ function ClientChoice(props: {
 
 /** Returns the file with a selection: CSV of what is plotted, else NetCDF; undefined if the server makes none. */
 function fileOf({ source, variable, resolved }: ExploreModel, part: CodeVariable, shown: Part) {
-  const { select, group, token } = source;
+  const { select, group } = source;
   const { kind, itemSize: item = 0 } = variable.peek()?.dataType ?? {};
   if (select === undefined || kind === "c" || kind === "V") return undefined;
   const format = shown === "series" || resolved.peek()?.axes === undefined ? "CSV" : "NetCDF";
   const path = group === "" ? part.path : `${group}/${part.path}`;
-  const file = selectionFile(format, select, { ...part, path }, { item });
-  return token === undefined ? file : { ...file, url: `${file.url}&token=${encodeURIComponent(token)}` };
+  return selectionFile(format, select, { ...part, path }, { item });
 }
 
 /** Returns what is on the screen, as code selects it; undefined as long as it is not known. */
