@@ -72,7 +72,8 @@ function placeVariable(
   const { type, charCount, more } = storageOf(variable);
   const dims = [...variable.dims];
   if (charCount !== undefined) {
-    const dim = `string${charCount}`;
+    let dim = `string${charCount}`;
+    while ((lengths.get(dim) ?? charCount) !== charCount) dim += "_";
     lengths.set(dim, charCount);
     dims.push(dim);
   }

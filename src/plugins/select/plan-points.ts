@@ -1,5 +1,13 @@
 import { setImmediate } from "node:timers/promises";
-import { indexOf, parseDataType, type Values, type Variable, wrongParameter } from "../../plugin-api.js";
+import {
+  type ArrayView,
+  indexOf,
+  parseDataType,
+  type ValueBlock,
+  type Values,
+  type Variable,
+  wrongParameter,
+} from "../../plugin-api.js";
 import { type PointTable, wrongBody } from "./parse-points.js";
 import type { SelectionQuery } from "./parse-selection.js";
 import { axisNamed, gridRole, type PlanContext } from "./plan-selection.js";
@@ -14,6 +22,8 @@ import {
 
 /** Labels that are looked up before other requests are answered. */
 const LABELS_PER_TURN = 2_000;
+/** Metres of a degree on the sphere of `nearestCells`. */
+const METRES_OF_DEGREE = 111_195.08;
 /** A number as JSON has it: `007` is a name. */
 const PLAIN_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?$/i;
 
@@ -62,7 +72,9 @@ export async function placePoints(
       throw wrongParameter("method", "grid", "nearest, since the grid is curvilinear", method);
     const places = rows.map((row): [number, number] => [degrees(row[lat]!), degrees(row[lon]!)]);
     const cells = await values.nearestCells(snapshot, snapshot.arrays.get(variable.path)!, places);
-    const isNear = (distance: number) => tolerance === undefined || distance <= Number(tolerance);
+    const most = tolerance === undefined ? Number.POSITIVE_INFINITY : Number(tolerance || Number.NaN);
+    if (!(most >= 0)) throw wrongParameter("tolerance", "float_parsing", "degrees", tolerance ?? "");
+    const isNear = (distance: number) => distance <= most * METRES_OF_DEGREE;
     const found = Int32Array.from(cells, ({ cell, distance }) => (isNear(distance) ? cell : -1));
     const width = variable.shape[grid.x]!;
     const inRow = (cell: number) => (cell < 0 ? -1 : cell % width);
@@ -72,6 +84,24 @@ export async function placePoints(
   }
   if (selections.size > 0) return { selections, columns };
   throw wrongBody("unknown_dimension", "a column named after a dimension or coordinate", names.join(", "));
+}
+
+/**
+ * Makes integers without a fill value doubles if a point is outside, since nothing else says that it is missing, as xarray's `reindex`
+ * does.
+ */
+function withMissing(
+  block: ValueBlock,
+  { variable, document }: ArrayView,
+  points: Int32Array,
+  isDecoded: boolean,
+): ValueBlock {
+  const hasMark = !isDecoded && document.fill_value !== null;
+  if (hasMark || !"iub".includes(block.dataType.kind) || !points.some((index) => index < 0)) return block;
+  const rank = variable.shape.length;
+  const values = Float64Array.from(block.values as ArrayLike<number | bigint>, Number);
+  for (const [at, index] of points.entries()) if (index < 0) values[Math.floor(at / rank)] = Number.NaN;
+  return { ...block, dataType: parseDataType("<f8"), values, bytes: new Uint8Array(values.buffer) };
 }
 
 async function indexPoints(texts: readonly string[], find: (text: string) => number): Promise<Int32Array> {
@@ -106,8 +136,10 @@ export async function readPointPlan(
     if (!("points" in source)) variables.push(variable);
     else {
       const options = { decode: isDecoded, signal: read.signal };
-      const block = await read.values.readPoints(snapshot, source.array, source.points, options);
-      variables.push({ ...variable, source: { block } });
+      const { points } = source;
+      const block = await read.values.readPoints(snapshot, source.array, points, options);
+      const marked = withMissing(block, source.array, points, isDecoded);
+      variables.push({ ...variable, dataType: marked.dataType, source: { block: marked } });
     }
   }
   const taken = new Set(variables.map(({ name }) => name));
@@ -116,7 +148,10 @@ export async function readPointPlan(
     if (taken.has(name) || name === POINT)
       throw wrongBody("repeated_column", "a column named unlike the variables of the answer", name);
     const texts = rows.map((row) => row[column]!);
-    const isNumber = !areTexts && texts.every((text) => text === "" || PLAIN_NUMBER.test(text));
+    // Longer integers are no doubles.
+    const isPlain = (text: string) =>
+      PLAIN_NUMBER.test(text) && Math.abs(Number(text)) <= Number.MAX_SAFE_INTEGER;
+    const isNumber = !areTexts && texts.every((text) => text === "" || isPlain(text));
     const shape = [rows.length];
     const numbers = Float64Array.from(isNumber ? texts : [], (text) =>
       text === "" ? Number.NaN : Number(text),

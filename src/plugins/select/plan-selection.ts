@@ -72,8 +72,9 @@ export function candidateVariables({ tree }: DatasetView, { variables }: Selecti
 
 /** Returns the variables whose coordinates a plan needs. */
 export function labelledVariables(variables: readonly Variable[], names: readonly string[]): Variable[] {
-  const isKnown = (name: string) => variables.some(({ dims }) => dims.includes(name));
-  // A name that is no dimension may be that of a coordinate.
+  // A name that is no dimension of all may be that of a coordinate.
+  const isKnown = (name: string) =>
+    roleOf(name) === undefined && variables.some(({ dims }) => dims.includes(name));
   if (!names.every(isKnown)) return [...variables];
   return variables.filter(({ dims }) => dims.some((dim) => names.includes(dim)));
 }
@@ -187,9 +188,11 @@ export function axisNamed(name: string, { dims }: Variable, coordinates: Coordin
   const at = dims.indexOf(name);
   const role = roleOf(name);
   if (at >= 0 || role === undefined || coordinates === undefined) return at;
+  // Coordinates of a projection are no latitudes and longitudes, even if they are degrees: rotated poles.
+  const isProjected = typeof coordinates.crs === "object";
+  const isMeant = ({ units = "" }: CoordinateAxis) => role === "T" || (!isProjected && /^deg/i.test(units));
   return coordinates.axes.findIndex(
-    (axis) =>
-      axis.role === role && axis.variable !== undefined && (role === "T" || /^deg/i.test(axis.units ?? "")),
+    (axis) => axis.role === role && axis.variable !== undefined && isMeant(axis),
   );
 }
 

@@ -11,6 +11,7 @@ import {
   parseDataType,
   type ValueBlock,
   type Variable,
+  wrongParameter,
 } from "../../plugin-api.js";
 
 /** One variable of an answer. */
@@ -114,10 +115,15 @@ export function createSelectionPlan(
   isDecoded: boolean,
   dataTypeOf: (array: ArrayView) => DataType,
 ): SelectionPlan {
-  const coordinates = coordinatesOf(snapshot, chosen);
   const nameOf = createDimNames();
   const dims = new Map<string, number>();
   const pointCount = [...selections.values()].find(({ points }) => points !== undefined)?.points?.length ?? 0;
+  // Of texts that are characters along an axis, a point would have the first one only.
+  const isWhole = ({ dims, dataType, ...variable }: Variable) =>
+    pointCount === 0 ||
+    dataType.numpyName !== "bytes8" ||
+    dims.every((_, at) => selections.has(dimOf(snapshot, { dims, dataType, ...variable }, at).key));
+  const coordinates = coordinatesOf(snapshot, chosen).filter(isWhole);
 
   function describe(variable: Variable): SelectedVariable {
     const { path, shape } = variable;
@@ -144,7 +150,12 @@ export function createSelectionPlan(
       dataType: textLength === undefined ? dataTypeOf(array) : TEXT_TYPE,
       attrs: isDecoded ? decodedAttrs(variable.attrs) : storedAttrs(array),
       source: isOfPoints
-        ? { array, points: pointRows(found, pointCount) }
+        ? {
+            array,
+            get points() {
+              return pointRows(found, pointCount);
+            },
+          }
         : { array, selection, kept, textLength },
     };
   }
@@ -152,11 +163,30 @@ export function createSelectionPlan(
   // Data variables first: the table has their order of dimensions.
   const data = chosen.map(describe);
   const all = [...coordinates.map((each) => ({ ...describe(each), isCoordinate: true })), ...data];
+  assertNames(all);
   return {
     ...{ snapshot, isDecoded, dims, attrs: attrsOf(snapshot, chosen) },
     variables: isDecoded ? all : all.map((variable) => withReferences(variable, all)),
-    byteLength: all.reduce((sum, { shape, dataType }) => sum + elementCount(shape) * dataType.itemSize, 0),
+    byteLength: all.reduce((sum, each) => sum + elementCount(each.shape) * countedBytes(each), 0),
   };
+}
+
+/** Bytes of an item of a text without a fixed size, a guess. */
+const TEXT_BYTES = 64;
+
+/** Returns the bytes that an item counts for limits. */
+export function countedBytes({ dataType, source }: Pick<SelectedVariable, "dataType" | "source">): number {
+  return dataType.itemSize || Math.max(TEXT_BYTES, ("textLength" in source && source.textLength) || 0);
+}
+
+/** @throws ZpublishError `invalid-query` if two variables have one name without slashes */
+function assertNames(variables: readonly SelectedVariable[]): void {
+  const names = new Set<string>();
+  for (const { name, path } of variables) {
+    if (names.has(name))
+      throw wrongParameter("var", "ambiguous_name", `one variable that is '${name}' without slashes`, path);
+    names.add(name);
+  }
 }
 
 /** Interleaves the indexes of axes: a row per point. */

@@ -179,7 +179,9 @@ function withDates(block: ValueBlock, { time, dataType }: TableColumn): ValueBlo
     return { ...block, dataType, values, bytes: new Uint8Array(values.buffer) };
   }
   const format = cfTimeFormatter({ ...time }) ?? String;
-  return { ...block, dataType, values: numbers.map((value) => format(value)), bytes: new Uint8Array() };
+  // Like numbers that are missing, dates are empty fields.
+  const texts = numbers.map((value) => format(value)).map((text) => (text === "NaT" ? "" : text));
+  return { ...block, dataType, values: texts, bytes: new Uint8Array() };
 }
 
 /** Cuts a shape into boxes of at most so many items that follow one another in C order. */

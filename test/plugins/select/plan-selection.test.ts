@@ -242,6 +242,36 @@ t.test("a curvilinear grid is asked for a box or a cell, by latitude and longitu
     );
 });
 
+t.test("coordinates of a projection are no latitudes, even if they are degrees", async (t) => {
+  const rotated: PlanContext["coordinatesOf"] = (variable) => {
+    const { axes } = coordinatesOf(variable);
+    const named = axes.map((axis) => ({ ...axis, dim: `r${axis.dim}` }));
+    return {
+      axes: named,
+      crs: { projection: "+proj=ob_tran" } as unknown as Coordinates["crs"],
+      grid: undefined,
+    };
+  };
+  const text = "var=sea&latitude=50";
+  t.match(
+    refusal(() => plan(AIR, text, false, { coordinatesOf: rotated })),
+    { parameter: "latitude" },
+  );
+  t.equal(outline(plan(AIR, text)), "lat() lon(lon 6) height() sea(lon 6)");
+});
+
+t.test("two variables that have one name without slashes are refused", async (t) => {
+  const twice = fakeSnapshot("twice", {
+    variables: { a_v: { dims: ["x"], shape: [2] } },
+    groups: { a: { variables: { v: { dims: ["x"], shape: [2] } } } },
+  });
+  t.match(
+    refusal(() => plan(twice, "var=a_v&var=a/v")),
+    { parameter: "var", type: "ambiguous_name" },
+  );
+  t.equal(outline(plan(twice, "var=a/v")), "a_v(x 2)");
+});
+
 t.test("points take the place of dimensions", async (t) => {
   const points = (parameter: string, indexes: readonly number[]): DimSelection => ({
     ...{ parameter, points: Int32Array.from(indexes), selection: range(0, 1), isDropped: true },

@@ -20,6 +20,7 @@ function air() {
       data: Int16Array.from({ length: 48 }, (_, index) => index),
       attrs: { scale_factor: 0.5, units: "K" },
     },
+    { name: "count", data: Int32Array.of(7, 8, 9, 10), shape: [4], dims: ["time"] },
     { name: "spectrum", data: new Float32Array(6), dtype: "<c8", shape: [3], dims: ["lat"] },
   ];
   const groups = [{ path: "/", attrs: { title: "air" }, arrays }];
@@ -110,6 +111,28 @@ t.test("HEAD, conditions and ranges are answered as for a file", async (t) => {
     t.not((await get(SELECT + other)).headers.get("etag"), etag, other);
 });
 
+t.test("an answer that is none of 304 after all is whole", async (t) => {
+  const { url, get } = await start(t);
+  const path = `${SELECT}?var=t2m&f=csv`;
+  const plain = await get(path, { "accept-encoding": "identity" });
+  const [text, etag] = [await plain.text(), plain.headers.get("etag")!];
+  const packed = await get(path, { "accept-encoding": "gzip", "if-none-match": etag });
+  t.same([packed.status, packed.headers.get("content-encoding")], [200, "gzip"]);
+  t.equal(await packed.text(), text);
+  const known = packed.headers.get("etag")!;
+  t.equal((await get(path, { "accept-encoding": "gzip", "if-none-match": known })).status, 304);
+  t.equal((await get(path, { "if-none-match": `x${etag}`, "accept-encoding": "identity" })).status, 200);
+  const post = (more: Record<string, string> = {}) =>
+    fetch(`${url}${SELECT}?var=t2m&f=csv`, {
+      method: "POST",
+      headers: { "content-type": "text/csv", ...more },
+      body: "time,lat,lon\n2000-01-01,50,0\n",
+    });
+  const first = await post();
+  const again = await post({ "if-none-match": first.headers.get("etag") ?? etag });
+  t.same([again.status, await again.text()], [200, await first.text()]);
+});
+
 t.test("a selection over the limit is refused before anything is read", async (t) => {
   const { limits } = optionConfig(defaultValues({}));
   const { get } = await start(t, { limits: { ...limits, maxSelectionBytes: 150 } });
@@ -167,6 +190,16 @@ t.test("points of a body are answered with a row each", async (t) => {
   t.equal(
     await near.text(),
     "t2m,time,lat,lon\n2.0,2000-01-01T00:00:00,50.0,0.0\n,2000-01-01T00:00:00,,0.0\n",
+  );
+  const early = await post(
+    "?var=count&method=ffill&f=csv",
+    "text/csv",
+    "time,id\n1999-01-01,100000000000000001\n2000-01-02,2\n",
+  );
+  t.equal(
+    await early.text(),
+    "count,id,time\n,100000000000000001,\n8.0,2,2000-01-02T00:00:00\n",
+    "integers without a fill value are missing outside",
   );
   const features = [
     {
