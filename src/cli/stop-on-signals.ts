@@ -11,7 +11,7 @@ interface Stopping {
   readonly exitCode: () => number;
 }
 
-/** Aborts a signal at TERM, INT and HUP. A second one ends the process at once. */
+/** Aborts a signal at TERM and INT. A second one ends the process at once. */
 export function stopOnSignals(): Stopping {
   const controller = new AbortController();
   // Each chunk under way listens.
@@ -20,7 +20,7 @@ export function stopOnSignals(): Stopping {
   const aborted = new Promise<undefined>((resolve) => {
     controller.signal.addEventListener("abort", () => resolve(undefined));
   });
-  for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
     process.on(name, () => {
       code = 128 + constants.signals[name];
       if (controller.signal.aborted) process.exit(code);
