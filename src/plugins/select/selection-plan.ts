@@ -119,10 +119,10 @@ export function createSelectionPlan(
   const dims = new Map<string, number>();
   const pointCount = [...selections.values()].find(({ points }) => points !== undefined)?.points?.length ?? 0;
   // Of texts that are characters along an axis, a point would have the first one only.
-  const isWhole = ({ dims, dataType, ...variable }: Variable) =>
+  const isWhole = (variable: Variable) =>
     pointCount === 0 ||
-    dataType.numpyName !== "bytes8" ||
-    dims.every((_, at) => selections.has(dimOf(snapshot, { dims, dataType, ...variable }, at).key));
+    variable.dataType.numpyName !== "bytes8" ||
+    variable.dims.every((_, at) => selections.has(dimOf(snapshot, variable, at).key));
   const coordinates = coordinatesOf(snapshot, chosen).filter(isWhole);
 
   function describe(variable: Variable): SelectedVariable {

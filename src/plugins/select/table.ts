@@ -180,8 +180,8 @@ function withDates(block: ValueBlock, { time, dataType }: TableColumn): ValueBlo
   }
   const format = cfTimeFormatter({ ...time }) ?? String;
   // Like numbers that are missing, dates are empty fields.
-  const texts = numbers.map((value) => format(value)).map((text) => (text === "NaT" ? "" : text));
-  return { ...block, dataType, values: texts, bytes: new Uint8Array() };
+  const values = numbers.map((value) => format(value).replace(/^NaT$/, ""));
+  return { ...block, dataType, values, bytes: new Uint8Array() };
 }
 
 /** Cuts a shape into boxes of at most so many items that follow one another in C order. */
