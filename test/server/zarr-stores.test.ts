@@ -179,7 +179,7 @@ interface GroupDocument {
 }
 
 /** Elements per axis and bytes of an inner chunk; a shard of three is longer than what is read at a time. */
-const INNER = 2 ** 21;
+const INNER = 2 ** 22;
 const SHARD = 3 * INNER;
 
 /** Writes a sharded v3 array of uint8 without codecs: two shards, one chunk of the second absent, the index at the end. */
