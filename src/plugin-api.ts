@@ -35,6 +35,13 @@ export {
 } from "./dataset/in-memory-tree.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type { CooperativeTask } from "./event-loop/cooperative-task.js";
+export { writeArrow } from "./export/arrow-writer.js";
+export { type ExportedDataset, type ExportedVariable, POINT, TEXT_TYPE } from "./export/exported-dataset.js";
+export type { DatasetWriter } from "./export/file-body.js";
+export { writeNetcdf } from "./export/netcdf-writer.js";
+export { writeNpy } from "./export/npy-writer.js";
+export { tableByteLength } from "./export/table.js";
+export { writeCsv, writeJson } from "./export/text-writer.js";
 export { queryToken } from "./http/handle-request.js";
 export { chooseMediaType } from "./http/headers.js";
 export { parseQuery, type QueryNames, readInteger, wrongParameter } from "./http/query.js";

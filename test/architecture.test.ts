@@ -41,6 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   http: ["observe"],
   values: ["cf", "codec", "dataset", "json", "model", "pool", "zarr"],
+  export: ["cf", "codec", "dataset", "http", "json", "model", "values"],
   chunk: ["cache", "codec", "dataset", "http", "model", "open", "pool", "stores", "zarr"],
   usage: [],
   pages: ["cf", "codec", "colour", "dataset", "http", "json", "model", "pool", "usage", "values", "zarr"],
@@ -106,6 +107,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "codec",
     "config",
     "dataset",
+    "export",
     "http",
     "json",
     "model",
@@ -154,7 +156,7 @@ const SHORT = new Map([
   [/^src\/zpublish\.cts$/, "the program of the package"],
   [/^src\/pages\/(docs|explore)-page\.ts$/, "one page to a file"],
   [/^src\/plugins\/service-info\/[a-z-]+\.ts$/, "one file per plugin, loaded on demand"],
-  [/^src\/plugins\/[a-z]+\/[a-z0-9-]+-writer\.ts$/, "one file per format"],
+  [/^src\/export\/[a-z0-9-]+-writer\.ts$/, "one file per format"],
   [/^workers\/make-chunk\.ts$/, "entry point of workers"],
 ]);
 

@@ -1,8 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import {
   type ArrayView,
+  type ExportedDataset,
+  type ExportedVariable,
   indexOf,
+  POINT,
   parseDataType,
+  TEXT_TYPE,
   type ValueBlock,
   type Values,
   type Variable,
@@ -11,14 +15,7 @@ import {
 import { type PointTable, wrongBody } from "./parse-points.js";
 import type { SelectionQuery } from "./parse-selection.js";
 import { axisNamed, gridRole, type PlanContext } from "./plan-selection.js";
-import {
-  type DimSelection,
-  dimOf,
-  POINT,
-  type SelectedVariable,
-  type SelectionPlan,
-  TEXT_TYPE,
-} from "./selection-plan.js";
+import { type DimSelection, dimOf, type SelectionPlan } from "./selection-plan.js";
 
 /** Labels that are looked up before other requests are answered. */
 const LABELS_PER_TURN = 2_000;
@@ -128,9 +125,9 @@ export async function readPointPlan(
   columns: ReadonlySet<string>,
   areTexts: boolean,
   read: { readonly values: Values; readonly signal: AbortSignal },
-): Promise<SelectionPlan> {
+): Promise<ExportedDataset> {
   const { snapshot, isDecoded } = plan;
-  const variables: SelectedVariable[] = [];
+  const variables: ExportedVariable[] = [];
   for (const variable of plan.variables) {
     const { source } = variable;
     if (!("points" in source)) variables.push(variable);
@@ -143,7 +140,7 @@ export async function readPointPlan(
     }
   }
   const taken = new Set(variables.map(({ name }) => name));
-  const carried = names.flatMap((name, column): SelectedVariable[] => {
+  const carried = names.flatMap((name, column): ExportedVariable[] => {
     if (columns.has(name)) return [];
     if (taken.has(name) || name === POINT)
       throw wrongBody("repeated_column", "a column named unlike the variables of the answer", name);
@@ -159,7 +156,7 @@ export async function readPointPlan(
     const dataType = isNumber ? parseDataType("<f8") : TEXT_TYPE;
     const bytes = new Uint8Array(numbers.buffer);
     const source = { block: { shape, dataType, bytes, values: isNumber ? numbers : texts } };
-    return [{ name, path: name, isCoordinate: true, dims: [POINT], shape, dataType, attrs: {}, source }];
+    return [{ name, isCoordinate: true, dims: [POINT], shape, dataType, attrs: {}, source }];
   });
   return { ...plan, variables: [...carried, ...variables] };
 }

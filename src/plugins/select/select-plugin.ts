@@ -5,22 +5,24 @@ import {
   type Coordinates,
   chooseMediaType,
   type DatasetView,
-  elementCount,
+  type DatasetWriter,
   type Plugin,
   type PluginContext,
   packageVersion,
   type QueryParameter,
   type RouteRequest,
   type StreamReply,
+  tableByteLength,
   type Values,
   type Variable,
+  writeArrow,
+  writeCsv,
+  writeJson,
+  writeNetcdf,
+  writeNpy,
   wrongParameter,
   ZpublishError,
 } from "../../plugin-api.js";
-import { writeArrowStream } from "./arrow-writer.js";
-import type { FileBody, OutputVariable } from "./file-body.js";
-import { createNetcdf } from "./netcdf-writer.js";
-import { createNpy } from "./npy-writer.js";
 import { type PointTable, parsePoints } from "./parse-points.js";
 import { type AxisQuery, parseSelection, type SelectionQuery } from "./parse-selection.js";
 import { placePoints, readPointPlan } from "./plan-points.js";
@@ -33,9 +35,7 @@ import {
   type PlanContext,
   planSelection,
 } from "./plan-selection.js";
-import { countOf, type DimSelection, type SelectedVariable, type SelectionPlan } from "./selection-plan.js";
-import { readStream, tableByteLength, tableColumns, tableRows } from "./table.js";
-import { assertText, csvPieces, jsonPieces } from "./write-text.js";
+import { countOf, type DimSelection, type SelectionPlan } from "./selection-plan.js";
 
 /** Greatest body of points: some hundred thousand of them. */
 const MAX_BODY_BYTES = 16 * 2 ** 20;
@@ -55,12 +55,7 @@ interface Format {
   readonly isShown?: true;
   /** Whether values are repeated in each row. */
   readonly isTable?: true;
-  /** Lays out a body, whose length is known of files only. */
-  readonly write: (
-    plan: SelectionPlan,
-    context: PluginContext,
-    signal: AbortSignal,
-  ) => Promise<Pick<FileBody, "pieces"> & Partial<FileBody>>;
+  readonly write: DatasetWriter;
 }
 
 /** By name; the first one is that of clients that ask for none. */
@@ -69,52 +64,29 @@ const FORMATS: Readonly<Record<string, Format>> = {
     contentType: "application/json",
     isDecoded: true,
     isShown: true,
-    write: async (plan, { values }) => {
-      assertText(plan, "json");
-      return { pieces: (_, signal) => jsonPieces(plan, values, signal) };
-    },
+    write: writeJson,
   },
   nc: {
     contentType: "application/x-netcdf",
     isDecoded: false,
-    write: async (plan, context, signal) => {
-      const variables = await Promise.all(
-        plan.variables.map((each) => outputOf(plan, each, context, signal)),
-      );
-      const unlimited = plan.snapshot.unlimited?.find((dim) => plan.dims.has(dim));
-      return createNetcdf(variables, plan.attrs, unlimited);
-    },
+    write: writeNetcdf,
   },
   csv: {
     contentType: "text/csv; charset=utf-8",
     isDecoded: true,
     isTable: true,
-    write: async (plan, { values }) => {
-      assertText(plan, "csv");
-      return { pieces: (_, signal) => csvPieces(plan, values, signal) };
-    },
+    write: writeCsv,
   },
   npy: {
     contentType: "application/x-npy",
     isDecoded: false,
-    write: async (plan, context, signal) => {
-      const data = plan.variables.filter(({ isCoordinate }) => !isCoordinate);
-      const [variable, ...others] = data.length > 0 ? data : plan.variables;
-      if (variable === undefined || others.length > 0)
-        throw wrongParameter("f", "npy", "one variable (var=) for npy", data.map(({ path }) => path).join());
-      return createNpy(await outputOf(plan, variable, context, signal));
-    },
+    write: writeNpy,
   },
   arrow: {
     contentType: "application/vnd.apache.arrow.stream",
     isDecoded: true,
     isTable: true,
-    write: async (plan, { values }) => {
-      const columns = tableColumns(plan, plan.isDecoded ? "datetime" : "number");
-      // Columns of a type that Arrow does not have are refused before the answer begins.
-      writeArrowStream(columns, (async function* () {})());
-      return { pieces: (_, signal) => writeArrowStream(columns, tableRows(plan, columns, values, signal)) };
-    },
+    write: writeArrow,
   },
 };
 const NAMES = Object.keys(FORMATS);
@@ -232,7 +204,7 @@ async function serveSelection(context: PluginContext, request: RouteRequest): Pr
     const readable =
       points === undefined ? plan : await readPointPlan(plan, points, columns, name === "csv", read);
     const heldByteLength = Math.min(HELD_BYTES, 2 * needed + 2 ** 20);
-    const { pieces, ...length } = await format.write(readable, context, signal);
+    const { pieces, ...length } = await format.write(readable, context.values, signal);
     // Texts are as long as the longest of them.
     assertSize(length.byteLength ?? 0, context, LAYOUT_BYTES);
     const ofClient: StreamReply["pieces"] = (range, client) => pieces(range, client.signal);
@@ -331,23 +303,4 @@ async function askGrid(
     { parameter: lat.parameter, selection: everyNth(y, stepOf(lat)), isDropped: !isBox },
     { parameter: lon.parameter, selection: everyNth(x, stepOf(lon)), isDropped: !isBox },
   ];
-}
-
-/** Adapts a variable for writers of files. Texts without a fixed size are read once for the length of the longest. */
-async function outputOf(
-  plan: SelectionPlan,
-  variable: SelectedVariable,
-  { values }: PluginContext,
-  signal: AbortSignal,
-): Promise<OutputVariable> {
-  const { name, dims, shape, dataType, attrs } = variable;
-  const read: OutputVariable["read"] = (firstItem, byteOrder, wanted) =>
-    readStream(plan, variable, values, { firstItem, byteOrder, signal: wanted, reusesMemory: true });
-  const output = { name, dims, shape, dataType, attrs, read };
-  if (dataType.kind !== "O" || elementCount(shape) === 0) return output;
-  let textBytes = 0;
-  for await (const { values: texts } of read(0, "little", signal))
-    for (const text of (texts ?? []) as readonly string[])
-      textBytes = Math.max(textBytes, Buffer.byteLength(text));
-  return { ...output, textBytes };
 }

@@ -3,57 +3,30 @@ import {
   type AxisSelection,
   type DatasetView,
   type DataType,
+  type ExportedDataset,
+  type ExportedVariable,
   elementCount,
   type JsonObject,
   type JsonValue,
   nodeName,
+  POINT,
   parentPath,
-  parseDataType,
-  type ValueBlock,
+  TEXT_TYPE,
   type Variable,
   wrongParameter,
 } from "../../plugin-api.js";
 
-/** One variable of an answer. */
-export interface SelectedVariable {
-  /** Name in the answer, unique: the path with `_` in place of `/`. */
-  readonly name: string;
+/**
+ * One variable of an answer. Its name is the path with `_` in place of `/`; a dimension of which one index was asked for is left out.
+ * Attributes are the stored ones, with the `_FillValue` that xarray makes of a Zarr array's `fill_value`; if decoded, those that
+ * xarray's `decode_cf` leaves, and the units of times.
+ */
+export interface SelectedVariable extends ExportedVariable {
   readonly path: string;
-  readonly isCoordinate: boolean;
-  /** Dimensions in the answer: one of which one index was asked for is left out. */
-  readonly dims: readonly string[];
-  readonly shape: readonly number[];
-  /** Type in the answer: as stored, or as decoded. */
-  readonly dataType: DataType;
-  /**
-   * Stored ones, with the `_FillValue` that xarray makes of a Zarr array's `fill_value`; if decoded, those that xarray's `decode_cf`
-   * leaves, and the units of times.
-   */
-  readonly attrs: JsonObject;
-  readonly source: VariableSource;
 }
 
-/** Where values come from. */
-export type VariableSource =
-  /** One selection per axis of the array. `kept` are the axes that the answer has. */
-  | {
-      readonly array: ArrayView;
-      readonly selection: readonly AxisSelection[];
-      readonly kept: readonly number[];
-      /** Characters along the last axis, which become one text, as xarray decodes them. */
-      readonly textLength?: number | undefined;
-    }
-  /** A row of indexes per point. */
-  | { readonly array: ArrayView; readonly points: Int32Array }
-  | { readonly block: ValueBlock };
-
 /** What a selection answers, settled before any of its values is read. */
-export interface SelectionPlan {
-  readonly snapshot: DatasetView;
-  readonly isDecoded: boolean;
-  readonly attrs: JsonObject;
-  /** Lengths in the answer by name, in the order of the table. */
-  readonly dims: ReadonlyMap<string, number>;
+export interface SelectionPlan extends ExportedDataset {
   /** Coordinates first. */
   readonly variables: readonly SelectedVariable[];
   /** Bytes of all values. */
@@ -78,12 +51,6 @@ interface Dim {
   /** The variable of the same name that holds its labels, of the group or the nearest one above. */
   readonly owner: Variable | undefined;
 }
-
-/** Type of texts of any length. */
-export const TEXT_TYPE = parseDataType("|O");
-
-/** Name of the dimension of points. */
-export const POINT = "point";
 
 /** Returns the path of a group that holds a variable: `/a/b` for `a/b/t2m`. */
 function groupPathOf({ path }: { readonly path: string }): string {

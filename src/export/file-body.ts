@@ -1,4 +1,10 @@
-import type { ByteRange, DataType, JsonObject, ValueBlock } from "../../plugin-api.js";
+import type { ByteRange } from "../http/reply.js";
+import type { JsonObject } from "../json/json-value.js";
+import { elementCount } from "../model/data-tree.js";
+import type { DataType } from "../model/data-type.js";
+import type { ValueBlock, Values } from "../values/values.js";
+import type { ExportedDataset, ExportedVariable } from "./exported-dataset.js";
+import { readStream } from "./table.js";
 
 /** A variable of an answer, by its name in the file. */
 export interface OutputVariable {
@@ -19,15 +25,26 @@ export interface OutputVariable {
   read(firstItem: number, byteOrder: "little" | "big", signal: AbortSignal): AsyncIterable<ValueBlock>;
 }
 
-/** A file whose length is known before any value is read. */
+/** A file. */
 export interface FileBody {
-  readonly byteLength: number;
+  /** Known of NetCDF and npy before any value is read. */
+  readonly byteLength?: number;
   /**
-   * Makes a range of the file. Only what lies in the range is read. Default: all of it. The memory of a piece may be used again when the
+   * Makes a range of the file, of which the length is known. Only what lies in the range is read. Default: all of it. The memory of a piece may be used again when the
    * next one is asked for.
    */
   pieces(range: ByteRange | undefined, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
+
+/**
+ * Lays out a dataset in a format. Nothing is read, but texts of any length for the longest of them if the format has the length of a file.
+ * @throws ZpublishError `invalid-query` if the format cannot hold the dataset
+ */
+export type DatasetWriter = (
+  dataset: ExportedDataset,
+  values: Values,
+  signal: AbortSignal,
+) => Promise<FileBody>;
 
 /** Bytes of one variable that follow each other. */
 export interface FilePart extends ItemReader {
@@ -183,4 +200,23 @@ export function* bytesOfTexts(texts: readonly string[], itemBytes: number): Gene
     }
     yield bytes;
   }
+}
+
+/** Adapts a variable. Texts without a fixed size are read once for the length of the longest. */
+export async function outputOf(
+  dataset: ExportedDataset,
+  variable: ExportedVariable,
+  values: Values,
+  signal: AbortSignal,
+): Promise<OutputVariable> {
+  const { name, dims, shape, dataType, attrs } = variable;
+  const read: OutputVariable["read"] = (firstItem, byteOrder, wanted) =>
+    readStream(dataset, variable, values, { firstItem, byteOrder, signal: wanted, reusesMemory: true });
+  const output = { name, dims, shape, dataType, attrs, read };
+  if (dataType.kind !== "O" || elementCount(shape) === 0) return output;
+  let textBytes = 0;
+  for await (const { values: texts } of read(0, "little", signal))
+    for (const text of (texts ?? []) as readonly string[])
+      textBytes = Math.max(textBytes, Buffer.byteLength(text));
+  return { ...output, textBytes };
 }

@@ -1,19 +1,29 @@
-import {
-  elementCount,
-  stringifyJson,
-  type ValueBlock,
-  type Values,
-  wrongParameter,
-} from "../../plugin-api.js";
-import type { SelectionPlan } from "./selection-plan.js";
+import { wrongParameter } from "../http/query.js";
+import { stringifyJson } from "../json/stringify-json.js";
+import { elementCount } from "../model/data-tree.js";
+import type { ValueBlock, Values } from "../values/values.js";
+import type { ExportedDataset } from "./exported-dataset.js";
+import type { DatasetWriter } from "./file-body.js";
 import { readStream, type TableRows, tableColumns, tableRows, timeOf } from "./table.js";
 import { csvField, type TextColumn, type TextTask } from "./text-format.js";
 
 const FORMATTER = new URL("./text-format.js", import.meta.url);
 
+/** Writes a dataset as CSV. */
+export const writeCsv: DatasetWriter = async (dataset, values) => {
+  assertText(dataset, "csv");
+  return { pieces: (_, signal) => csvPieces(dataset, values, signal) };
+};
+
+/** Writes a dataset as JSON. */
+export const writeJson: DatasetWriter = async (dataset, values) => {
+  assertText(dataset, "json");
+  return { pieces: (_, signal) => jsonPieces(dataset, values, signal) };
+};
+
 /** Writes a plan as CSV: a line of names, then the table, some thousand rows at a time. */
 export async function* csvPieces(
-  plan: SelectionPlan,
+  plan: ExportedDataset,
   values: Values,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
@@ -33,7 +43,7 @@ export async function* csvPieces(
 
 /** Writes a plan as JSON, in the layout of xarray's `Dataset.to_dict()`. */
 export async function* jsonPieces(
-  plan: SelectionPlan,
+  plan: ExportedDataset,
   values: Values,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
@@ -74,12 +84,12 @@ function emptyList([length = 0, ...inner]: readonly number[]): string {
 }
 
 /** @throws ZpublishError `invalid-query` if a variable has a type that text does not have */
-export function assertText({ variables }: SelectionPlan, format: string): void {
+function assertText({ variables }: ExportedDataset, format: string): void {
   const wrong = variables.find(
     ({ dataType: { kind, zarr } }) => "cV".includes(kind) || typeof zarr !== "string",
   );
   if (wrong === undefined) return;
-  const expected = `numbers, texts or times; variable '${wrong.path}' is ${wrong.dataType.numpyName}`;
+  const expected = `numbers, texts or times; variable '${wrong.name}' is ${wrong.dataType.numpyName}`;
   throw wrongParameter("f", "unsupported_type", expected, format);
 }
 

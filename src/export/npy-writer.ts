@@ -1,5 +1,22 @@
-import { elementCount, wrongParameter } from "../../plugin-api.js";
-import { bytesOfTexts, createFileBody, type FileBody, type OutputVariable } from "./file-body.js";
+import { wrongParameter } from "../http/query.js";
+import { elementCount } from "../model/data-tree.js";
+import {
+  bytesOfTexts,
+  createFileBody,
+  type DatasetWriter,
+  type FileBody,
+  type OutputVariable,
+  outputOf,
+} from "./file-body.js";
+
+/** Writes the one data variable of a dataset, or its one coordinate if it has none. */
+export const writeNpy: DatasetWriter = async (dataset, values, signal) => {
+  const data = dataset.variables.filter(({ isCoordinate }) => !isCoordinate);
+  const [variable, ...others] = data.length > 0 ? data : dataset.variables;
+  if (variable === undefined || others.length > 0)
+    throw wrongParameter("f", "npy", "one variable (var=) for npy", data.map(({ name }) => name).join());
+  return createNpy(await outputOf(dataset, variable, values, signal));
+};
 
 /**
  * Lays out one variable as a file of numpy (NEP 1, version 1.0): little-endian, C order.

@@ -1,12 +1,8 @@
-import {
-  cfTimeFormatter,
-  type DataType,
-  datetimeText,
-  elementCount,
-  type NumericArray,
-  pythonFloatText,
-  shortestFloat,
-} from "../../plugin-api.js";
+import { cfTimeFormatter, datetimeText } from "../cf/cf-time.js";
+import { pythonFloatText, shortestFloat } from "../json/stringify-json.js";
+import { elementCount } from "../model/data-tree.js";
+import type { DataType } from "../model/data-type.js";
+import type { NumericArray } from "../values/values.js";
 import type { CfTime } from "./table.js";
 
 /** Values to write as text. Plain data: it goes to a worker. */

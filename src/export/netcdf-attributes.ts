@@ -1,5 +1,6 @@
 import { isLosslessNumber } from "lossless-json";
-import { type JsonObject, type JsonValue, stringifyJson } from "../../plugin-api.js";
+import type { JsonObject, JsonValue } from "../json/json-value.js";
+import { stringifyJson } from "../json/stringify-json.js";
 
 /** A version of the classic format: the byte behind `CDF`. */
 export type NcVersion = 1 | 2 | 5;

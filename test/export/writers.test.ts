@@ -1,15 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { tableFromIPC } from "apache-arrow";
 import t, { type Test } from "tap";
-import type { DataType, JsonObject, ValueBlock } from "../../../src/index.js";
-import { parseDataType } from "../../../src/model/data-type.js";
-import { writeArrowStream } from "../../../src/plugins/select/arrow-writer.js";
-import type { FileBody, OutputVariable } from "../../../src/plugins/select/file-body.js";
-import { createNetcdf } from "../../../src/plugins/select/netcdf-writer.js";
-import { createNpy } from "../../../src/plugins/select/npy-writer.js";
-import type { TableRows } from "../../../src/plugins/select/table.js";
-import { askPython } from "../../support/clients/ask-python.js";
-import { clientMissing } from "../../support/clients/require-client.js";
+import { writeArrowStream } from "../../src/export/arrow-writer.js";
+import type { FileBody, OutputVariable } from "../../src/export/file-body.js";
+import { createNetcdf } from "../../src/export/netcdf-writer.js";
+import { createNpy } from "../../src/export/npy-writer.js";
+import type { TableRows } from "../../src/export/table.js";
+import type { DataType, JsonObject, ValueBlock } from "../../src/index.js";
+import { parseDataType } from "../../src/model/data-type.js";
+import { askPython } from "../support/clients/ask-python.js";
+import { clientMissing } from "../support/clients/require-client.js";
 
 const NEVER = new AbortController().signal;
 const ITEMS_OF_BLOCK = 7;

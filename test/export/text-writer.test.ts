@@ -1,13 +1,13 @@
 import t from "tap";
-import type { NumericArray } from "../../../src/codec/items/item-values.js";
-import type { DataType } from "../../../src/model/data-type.js";
-import { parseDataType } from "../../../src/model/data-type.js";
-import type { SelectedVariable, SelectionPlan } from "../../../src/plugins/select/selection-plan.js";
-import { tableColumns, tableRows } from "../../../src/plugins/select/table.js";
-import writeText from "../../../src/plugins/select/text-format.js";
-import { csvPieces, jsonPieces } from "../../../src/plugins/select/write-text.js";
-import type { AxisSelection, ValueBlock, Values } from "../../../src/values/values.js";
-import { fakeSnapshot } from "../../support/datasets/fake-snapshot.js";
+import type { NumericArray } from "../../src/codec/items/item-values.js";
+import type { ExportedDataset, ExportedVariable } from "../../src/export/exported-dataset.js";
+import { tableColumns, tableRows } from "../../src/export/table.js";
+import writeText from "../../src/export/text-format.js";
+import { csvPieces, jsonPieces } from "../../src/export/text-writer.js";
+import type { DataType } from "../../src/model/data-type.js";
+import { parseDataType } from "../../src/model/data-type.js";
+import type { AxisSelection, ValueBlock, Values } from "../../src/values/values.js";
+import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
 
 type Items = NumericArray | readonly string[];
 const NEVER = new AbortController().signal;
@@ -19,8 +19,8 @@ function variable(
   shape: readonly number[],
   type: string,
   values: Items,
-  more: Partial<SelectedVariable> = {},
-): SelectedVariable & { readonly values: Items } {
+  more: Partial<ExportedVariable> = {},
+): ExportedVariable & { readonly values: Items } {
   const dataType = parseDataType(type);
   const array = fakeSnapshot("one", { variables: { [name]: { dims, shape, type: dataType } } }).arrays.get(
     name,
@@ -32,7 +32,6 @@ function variable(
   };
   return {
     name,
-    path: name,
     isCoordinate: false,
     dims,
     shape,
@@ -46,16 +45,15 @@ function variable(
 
 function planOf(
   dims: Readonly<Record<string, number>>,
-  variables: readonly SelectedVariable[],
-  more: Partial<SelectionPlan> = {},
-): SelectionPlan {
+  variables: readonly ExportedVariable[],
+  more: Partial<ExportedDataset> = {},
+): ExportedDataset {
   return {
     snapshot: SNAPSHOT,
     isDecoded: true,
     attrs: {},
     dims: new Map(Object.entries(dims)),
     variables,
-    byteLength: 0,
     ...more,
   };
 }

@@ -1,6 +1,8 @@
 import { Builder } from "flatbuffers";
-import { type ValueBlock, wrongParameter } from "../../plugin-api.js";
-import type { TableColumn, TableRows } from "./table.js";
+import { wrongParameter } from "../http/query.js";
+import type { ValueBlock } from "../values/values.js";
+import type { DatasetWriter } from "./file-body.js";
+import { type TableColumn, type TableRows, tableColumns, tableRows } from "./table.js";
 
 type ArrowColumn = Pick<TableColumn, "name" | "dataType">;
 
@@ -22,6 +24,16 @@ const NAT = -(2n ** 63n);
 const TIME_UNITS = ["s", "ms", "us", "ns"];
 /** Seconds of units that Arrow does not have. */
 const SECONDS: Readonly<Record<string, bigint>> = { D: 86_400n, h: 3_600n, m: 60n };
+
+/** Writes a dataset as a table in Arrow's format of streams. */
+export const writeArrow: DatasetWriter = async (dataset, values) => {
+  const columns = tableColumns(dataset, dataset.isDecoded ? "datetime" : "number");
+  // Columns of a type that Arrow does not have are refused before anything is read.
+  writeArrowStream(columns, (async function* () {})());
+  return {
+    pieces: (_, signal) => writeArrowStream(columns, tableRows(dataset, columns, values, signal)),
+  };
+};
 
 /**
  * Writes a table as an IPC stream (Apache Arrow columnar format 1.0, metadata version 5): schema, record batches, end.

@@ -1,18 +1,10 @@
-import {
-  type AxisSelection,
-  cfTimeFormatter,
-  cfTimeOf,
-  cfTimeScale,
-  type DataType,
-  elementCount,
-  itemValues,
-  type NumericArray,
-  parseDataType,
-  swapWords,
-  type ValueBlock,
-  type Values,
-} from "../../plugin-api.js";
-import { POINT, type SelectedVariable, type SelectionPlan, TEXT_TYPE } from "./selection-plan.js";
+import { cfTimeFormatter, cfTimeOf, cfTimeScale } from "../cf/cf-time.js";
+import { swapWords } from "../codec/item-reader.js";
+import { itemValues } from "../codec/items/item-values.js";
+import { elementCount } from "../model/data-tree.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
+import type { AxisSelection, NumericArray, ValueBlock, Values } from "../values/values.js";
+import { type ExportedDataset, type ExportedVariable, POINT, TEXT_TYPE } from "./exported-dataset.js";
 
 /** A column of a table. */
 export interface TableColumn {
@@ -21,7 +13,7 @@ export interface TableColumn {
   /** Units and calendar of CF times that become dates. */
   readonly time: CfTime | undefined;
   /** Undefined for indexes of a dimension without labels. */
-  readonly variable: SelectedVariable | undefined;
+  readonly variable: ExportedVariable | undefined;
   readonly dims: readonly string[];
 }
 
@@ -36,7 +28,7 @@ const DATETIME_CALENDAR = /^(?:standard|gregorian|proleptic_gregorian)$/i;
 const NOT_A_TIME = -(2n ** 63n);
 
 /** Returns what describes a variable's values as dates (CF section 4.4); undefined if they are none. */
-export function timeOf({ attrs, dataType }: SelectedVariable): CfTime | undefined {
+export function timeOf({ attrs, dataType }: ExportedVariable): CfTime | undefined {
   const { units, calendar = "standard" } = attrs;
   if (typeof units !== "string" || typeof calendar !== "string" || !"iuf".includes(dataType.kind))
     return undefined;
@@ -70,9 +62,9 @@ export type TimeForm = "text" | "datetime" | "number";
  * Returns the columns of `to_dataframe().reset_index()`: dimensions, then all other variables. Points have no labels and no column.
  * @throws ZpublishError `invalid-query` if a variable has a type that tables do not have
  */
-export function tableColumns({ dims, variables }: SelectionPlan, times: TimeForm): readonly TableColumn[] {
-  const isLabels = ({ name, dims }: SelectedVariable) => dims.join() === name;
-  const columnOf = (variable: SelectedVariable): TableColumn => {
+export function tableColumns({ dims, variables }: ExportedDataset, times: TimeForm): readonly TableColumn[] {
+  const isLabels = ({ name, dims }: ExportedVariable) => dims.join() === name;
+  const columnOf = (variable: ExportedVariable): TableColumn => {
     const { name, dataType } = variable;
     const time = times === "number" ? undefined : timeOf(variable);
     const isDate = time !== undefined && times === "datetime" && DATETIME_CALENDAR.test(time.calendar);
@@ -90,15 +82,15 @@ export function tableColumns({ dims, variables }: SelectionPlan, times: TimeForm
 }
 
 /** Returns the bytes of all items of a table, in which values are repeated for each row. */
-export function tableByteLength(plan: SelectionPlan): number {
+export function tableByteLength(plan: ExportedDataset): number {
   const bytes = plan.variables.reduce((sum, { dataType }) => sum + dataType.itemSize, 0);
   return elementCount([...plan.dims.values()]) * bytes;
 }
 
 /** Reads part of a variable of a plan. */
 export async function readBox(
-  { snapshot, isDecoded }: SelectionPlan,
-  { source, shape, name }: SelectedVariable,
+  { snapshot, isDecoded }: ExportedDataset,
+  { source, shape, name }: ExportedVariable,
   box: readonly Part[],
   values: Values,
   signal: AbortSignal,
@@ -122,7 +114,7 @@ function restrict(selection: AxisSelection, { begin, count }: Part): AxisSelecti
 
 /** Reads a table in blocks of rows, in C order of its dimensions. The next box is read while the caller works on one. */
 export async function* tableRows(
-  plan: SelectionPlan,
+  plan: ExportedDataset,
   columns: readonly TableColumn[],
   values: Values,
   signal: AbortSignal,
@@ -243,8 +235,8 @@ function isTexts(values: NumericArray | readonly string[]): values is readonly s
 
 /** Reads all values of a variable of a plan in C order, from an item on. */
 export async function* readStream(
-  plan: SelectionPlan,
-  variable: SelectedVariable,
+  plan: ExportedDataset,
+  variable: ExportedVariable,
   values: Values,
   options: {
     readonly firstItem?: number;

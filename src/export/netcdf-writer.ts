@@ -1,10 +1,15 @@
-import { elementCount, type JsonObject, type ValueBlock, wrongParameter } from "../../plugin-api.js";
+import { wrongParameter } from "../http/query.js";
+import type { JsonObject } from "../json/json-value.js";
+import { elementCount } from "../model/data-tree.js";
+import type { ValueBlock } from "../values/values.js";
 import {
   bytesOfTexts,
   createFileBody,
+  type DatasetWriter,
   type FileBody,
   type FilePart,
   type OutputVariable,
+  outputOf,
 } from "./file-body.js";
 import { NC, type NcAttribute, type NcType, type NcVersion, netcdfAttributes } from "./netcdf-attributes.js";
 
@@ -34,6 +39,17 @@ const MAX_OFFSET = 2 ** 31 - 1;
 const DIMENSION_TAG = 10;
 const VARIABLE_TAG = 11;
 const ATTRIBUTE_TAG = 12;
+
+/** Writes a dataset as NetCDF. An unlimited dimension stays one. */
+export const writeNetcdf: DatasetWriter = async (dataset, values, signal) => {
+  const { variables, snapshot, dims, attrs } = dataset;
+  const outputs = await Promise.all(variables.map((each) => outputOf(dataset, each, values, signal)));
+  return createNetcdf(
+    outputs,
+    attrs,
+    snapshot.unlimited?.find((dim) => dims.has(dim)),
+  );
+};
 
 /**
  * Lays out a NetCDF file: in the classic format (version 1 or 2) if it can say everything, else in version 5, which has unsigned and

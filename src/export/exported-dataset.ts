@@ -1,0 +1,50 @@
+import type { ArrayView, DatasetView } from "../dataset/dataset.js";
+import type { JsonObject } from "../json/json-value.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
+import type { AxisSelection, ValueBlock } from "../values/values.js";
+
+/** What is written: variables of a dataset, or pieces of them. */
+export interface ExportedDataset {
+  /** The dataset whose arrays are read. */
+  readonly snapshot: DatasetView;
+  /** Whether values are decoded, and times written as dates where a format has such. */
+  readonly isDecoded: boolean;
+  readonly attrs: JsonObject;
+  /** Lengths by name, in the order of the table. */
+  readonly dims: ReadonlyMap<string, number>;
+  readonly variables: readonly ExportedVariable[];
+}
+
+/** One variable that is written. */
+export interface ExportedVariable {
+  /** Unique, without slashes. */
+  readonly name: string;
+  readonly isCoordinate: boolean;
+  readonly dims: readonly string[];
+  readonly shape: readonly number[];
+  /** Type of the values: as stored, or as decoded. */
+  readonly dataType: DataType;
+  readonly attrs: JsonObject;
+  readonly source: ValueSource;
+}
+
+/** Where values come from. */
+export type ValueSource =
+  /** One selection per axis of the array. `kept` are the axes that the variable has. */
+  | {
+      readonly array: ArrayView;
+      readonly selection: readonly AxisSelection[];
+      readonly kept: readonly number[];
+      /** Characters along the last axis, which become one text, as xarray decodes them. */
+      readonly textLength?: number | undefined;
+    }
+  /** A row of indexes per point; read before anything is written. */
+  | { readonly array: ArrayView; readonly points: Int32Array }
+  /** Values in memory. */
+  | { readonly block: ValueBlock };
+
+/** Type of texts of any length. */
+export const TEXT_TYPE = parseDataType("|O");
+
+/** Name of the dimension of points, which has no column in tables. */
+export const POINT = "point";
