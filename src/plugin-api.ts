@@ -1,4 +1,7 @@
-/** What plugins import: built-in ones from here, others from the package, which exports the same and more. */
+/**
+ * What plugins import: built-in ones from here, others from the package, which exports the same and more. Modules of plugins that run in
+ * the pool load it there, so that it exports nothing that takes long to load.
+ */
 
 export {
   type CoordinateAxis,
@@ -25,14 +28,6 @@ export type {
 } from "./dataset/dataset.js";
 export { encodingOf, findArray, findGroup, overviewsOf } from "./dataset/dataset.js";
 export { type IdSelection, selectIds } from "./dataset/id-page.js";
-export type { GroupInput, VariableInput } from "./dataset/in-memory-tree.js";
-export {
-  type CreateDataTreeOptions,
-  createDataTree,
-  openDataTree,
-  type ServableTree,
-  zarrStoreSource,
-} from "./dataset/in-memory-tree.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type { CooperativeTask } from "./event-loop/cooperative-task.js";
 export { writeArrow } from "./export/arrow-writer.js";

@@ -118,7 +118,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "values",
     "zarr",
   ],
-  index: ["library", "plugin-api"],
+  index: ["dataset", "library", "plugin-api"],
   // Runs in browsers: what it imports knows nothing of Node.js.
   explore: ["cf", "codec", "colour", "json", "model", "usage"],
   main: ["cli"],

@@ -1,5 +1,4 @@
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import { placeOfId } from "./providers/provider-list.js";
 
 /** Ids that are worked on in one step, which takes a fraction of a millisecond. */
 const STEP_IDS = 512;
@@ -153,4 +152,16 @@ export function selectIds(
   let next = Math.max(begin, placeOfId(ids, prefix, configuredCount));
   for (; found.length <= limit && ids[next]?.startsWith(prefix); next++) found.push(ids[next]!);
   return { ids: found.slice(0, limit), hasMore: found.length > limit };
+}
+
+/** Returns the index of the first id that is not before another one, in ids that are sorted from `begin` on. */
+export function placeOfId(sorted: readonly string[], id: string, begin = 0): number {
+  let low = begin;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (sorted[middle]! < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

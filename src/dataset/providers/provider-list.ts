@@ -8,6 +8,7 @@ import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { Log } from "../../observe/log.js";
 import { createRefreshThrottle } from "../dataset-handle.js";
 import type { DatasetProvider } from "../dataset-provider.js";
+import { placeOfId } from "../id-page.js";
 
 /** Time of one list. A store with a million objects takes minutes; a provider that hangs is asked again after it. */
 const LIST_TIMEOUT_MS = 120_000;
@@ -204,18 +205,6 @@ async function idsOf(
 /** Compares ids by their UTF-16 code units: the order is the same on every machine. */
 export function compareIds(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/** Returns the index of the first id that is not before another one, in ids that are sorted from `begin` on. */
-export function placeOfId(sorted: readonly string[], id: string, begin = 0): number {
-  let low = begin;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sorted[middle]! < id) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** Tells whether two lists have the same items in the same order. */
