@@ -1,15 +1,15 @@
-import { fillBuffer } from "../codec/copy-strided.js";
-import { decodeSteps } from "../codec/run-steps.js";
+import { pickItems } from "../codec/items/pick-items.js";
 import { ZpublishError } from "../errors.js";
 import { runNow } from "../event-loop/cooperative-task.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { JsonObject } from "../json/json-value.js";
 import { elementCount, nameDimensions } from "../model/data-tree.js";
 import { openChunkReader } from "../open/chunk-reader.js";
-import type { PieceLayout, StoredChunk } from "../zarr/chunk-reader.js";
+import type { PieceLayout } from "../zarr/chunk-reader.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import { completeCodec, decodeProblem } from "../zarr/plan/codec-rules.js";
 import { createSteps, storedByteLengthOf } from "../zarr/plan/codec-steps.js";
+import { createItemPlan } from "../zarr/plan/item-pick.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { StoredTree } from "../zarr/stored-tree.js";
@@ -113,6 +113,7 @@ const MAX_BYTES = 16 * 2 ** 20;
 const CONCURRENCY = 16;
 /** Filter of texts; the chunk before it has their number and, before each, its length, as little-endian uint32. */
 const TEXT_FILTER = "vlen-utf8";
+/** Bytes of that number. */
 const LENGTH_BYTES = 4;
 
 /** Tells why the values of a coordinate are not read; undefined if they are. */
@@ -136,66 +137,26 @@ function coordinateProblem(array: StoredArray): string | undefined {
 async function readCoordinate(array: StoredArray): Promise<Uint8Array> {
   const { shape, dataType } = array;
   const [length = 1] = shape;
-  const layout = storedLayoutOf(array);
-  const [chunkLength = 1] = layout.chunkShape;
-  const chunks: Uint8Array[] = [];
+  const { plan } = createItemPlan(array, undefined);
+  const [chunkLength = 1] = plan.stored.chunkShape;
+  const byteOrder = dataType.byteOrder === ">" ? ">" : "<";
   const reader = openChunkReader(array.chunks);
-  const options = { maxByteLength: layout.maxStoredByteLength };
-
-  async function readChunk(index: number): Promise<void> {
-    const coords = shape.length === 0 ? [] : [index];
-    const what = `'${array.path}' chunk ${index}`;
-    const count = Math.min(chunkLength, length - index * chunkLength);
-    const stored = await reader.read(coords, options);
-    const items = stored && (await decodeSteps(stored.bytes, stepsOf(array, stored, what), what));
-    if (isText(array)) chunks[index] = items ? textsOf(items, count, what) : filled(array, count);
-    else chunks[index] = items ? itemsOf(items, array, count, what) : filled(array, count);
-  }
-
-  await workThrough(Array(Math.ceil(length / chunkLength)).keys(), CONCURRENCY, readChunk);
-  if (dataType.kind !== "O") return Buffer.concat(chunks);
+  const pieces: Uint8Array[] = [];
+  await workThrough(Array(Math.ceil(length / chunkLength)).keys(), CONCURRENCY, async (index) => {
+    const begin = index * chunkLength;
+    const axis = { begin, count: Math.min(chunkLength, length - begin), step: 1 };
+    const pick = { items: shape.map(() => axis), dataType, decoding: undefined, byteOrder } as const;
+    const { bytes } = await pickItems(plan, pick, reader, { isCancelled: () => false });
+    pieces[index] = bytes;
+  });
+  if (dataType.kind !== "O") return Buffer.concat(pieces);
   const head = Buffer.alloc(LENGTH_BYTES);
   head.writeUInt32LE(length);
-  return Buffer.concat([head, ...chunks]);
+  return Buffer.concat([head, ...pieces.map((piece) => piece.subarray(LENGTH_BYTES))]);
 }
 
 function isText({ dataType, codecs }: StoredArray): boolean {
   return dataType.kind === "O" && codecs[0]?.id === TEXT_FILTER;
-}
-
-function stepsOf(array: StoredArray, { variant = 0 }: StoredChunk, what: string) {
-  const { decode, variants } = storedLayoutOf(array);
-  const steps = variant === 0 ? decode : variants[variant - 1];
-  if (steps !== undefined) return isText(array) ? steps.slice(0, -1) : steps;
-  const expected = `expected a variant of at most ${variants.length}`;
-  throw new ZpublishError("corrupt-chunk", `${what}: ${expected}, received ${variant}`);
-}
-
-/** Returns the first items of a decoded chunk. */
-function itemsOf(items: Uint8Array, { chunkShape, dataType }: StoredArray, count: number, what: string) {
-  const expected = Math.max(1, chunkShape[0] ?? 1) * dataType.itemSize;
-  if (items.length === expected) return items.subarray(0, count * dataType.itemSize);
-  throw new ZpublishError("corrupt-chunk", `${what} has ${items.length} bytes, expected ${expected}`);
-}
-
-/** Returns the first texts of a chunk, each with its length before it. */
-function textsOf(items: Uint8Array, count: number, what: string): Uint8Array {
-  const view = new DataView(items.buffer, items.byteOffset, items.length);
-  let at = LENGTH_BYTES;
-  for (let i = 0; i < count; i++) {
-    const end = at + LENGTH_BYTES;
-    at = end <= items.length ? end + view.getUint32(at, true) : Number.POSITIVE_INFINITY;
-    if (at > items.length)
-      throw new ZpublishError("corrupt-chunk", `${what}: expected ${count} texts, received ${i}`);
-  }
-  return items.subarray(LENGTH_BYTES, at);
-}
-
-function filled({ dataType, fill }: StoredArray, count: number): Uint8Array {
-  const itemSize = dataType.kind === "O" ? (fill.item?.length ?? LENGTH_BYTES) : dataType.itemSize;
-  const bytes = new Uint8Array(count * itemSize);
-  fillBuffer(bytes, fill.item);
-  return bytes;
 }
 
 /** Decoding of an array's stored chunks, which arrays of the same structure share. */

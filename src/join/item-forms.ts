@@ -1,4 +1,5 @@
 import { type CfTimeScale, cfTimeScale, isSameCalendar } from "../cf/cf-time.js";
+import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
 import { type Packing, packingOf } from "../cf/packing.js";
 import { ZpublishError } from "../errors.js";
 import { isJsonArray, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
@@ -252,28 +253,17 @@ function isNumber({ kind }: DataType): boolean {
 }
 
 /**
- * Returns the type to which xarray decodes items (`_choose_float_dtype`, after marks of missing values have made floats of integers):
- * `f4`, `f8`, or the integers' own, such as `i2`. Undefined if it is none of these.
+ * Returns the type to which xarray decodes items, dates and durations as their numbers: `f4`, `f8`, or the integers' own, such as `i2`.
+ * Undefined if it is none of these.
  */
 function decodedType(stored: PartStored): string | undefined {
-  const { dataType, attrs } = stored;
-  if (!isNumber(dataType)) return undefined;
-  const { missing } = packingOfStored(stored);
-  const { itemSize } = dataType;
-  const kind = kindOf(stored);
-  if (kind === "f") return itemSize === 4 || itemSize === 8 ? `f${itemSize}` : undefined;
-  const isMasked = missing.length > 0;
-  const isScaled = attrs.scale_factor !== undefined || attrs.add_offset !== undefined;
-  if (!isMasked && !isScaled) return `${kind}${itemSize}`;
-  const isExact = itemSize <= 2 && (isMasked || attrs.add_offset === undefined);
-  return isExact ? "f4" : "f8";
+  const { kind, itemSize } = decodingOf(stored)?.to ?? stored.dataType;
+  const isKnown = kind === "f" ? itemSize === 4 || itemSize === 8 : kind === "i" || kind === "u";
+  return isKnown ? `${kind}${itemSize}` : undefined;
 }
 
-/** Returns the kind of the numbers that items are, which `_Unsigned` may turn into the other kind of integers. */
-function kindOf(stored: PartStored): string {
-  const { kind } = stored.dataType;
-  const { isUnsigned } = packingOfStored(stored);
-  return kind === "f" || isUnsigned === undefined ? kind : isUnsigned ? "u" : "i";
+function decodingOf({ dataType, attrs, fill }: PartStored): NumberDecoding | undefined {
+  return cfDecodingOf(dataType, attrs, fill.served).numbers;
 }
 
 function swapOf(from: DataType, to: DataType): ItemConversion | undefined {
@@ -282,12 +272,18 @@ function swapOf(from: DataType, to: DataType): ItemConversion | undefined {
   return { kind: "swap", wordSize };
 }
 
-function unpackingOf(stored: PartStored, to: DataType): ItemConversion | undefined {
-  const { scale, offset, missing, isUnsigned } = packingOfStored(stored);
+function unpackingOf(stored: PartStored, { kind, itemSize, zarr }: DataType): ItemConversion | undefined {
   const { dataType } = stored;
-  const isPlain = scale === 1 && offset === 0 && missing.length === 0 && isUnsigned === undefined;
-  if (isPlain && dataType.zarr === to.zarr) return undefined;
-  const [from, target] = [String(dataType.zarr), String(to.zarr)];
-  const sign = isUnsigned === undefined ? {} : { isUnsigned };
-  return { kind: "unpack", from, to: target, scale, offset, missing, ...sign };
+  const decoding = decodingOf(stored);
+  if (decoding === undefined && dataType.zarr === zarr) return undefined;
+  const { from, missing, scale, offset } = decoding ?? { ...AS_STORED, from: dataType };
+  const type = { kind: from.kind, itemSize: from.itemSize };
+  return {
+    kind: "unpack",
+    from: String(dataType.zarr),
+    decoding: { from: type, to: { kind, itemSize }, missing, scale, offset },
+  };
 }
+
+/** Numbers that mean themselves. */
+const AS_STORED = { missing: [], scale: undefined, offset: undefined };

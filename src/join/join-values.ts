@@ -1,6 +1,6 @@
 import { type CfTimeScale, cfTimeOf, isSameCalendar } from "../cf/cf-time.js";
 import { convertPiece } from "../codec/convert-items.js";
-import { itemValues, type NumericArray } from "../codec/items/item-values.js";
+import { itemValues, type NumericArray, variableTexts } from "../codec/items/item-values.js";
 import { OWN_MEMORY } from "../codec/kernel/wasm-memory.js";
 import { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
@@ -220,7 +220,7 @@ export function isSameItem(a: Item | undefined, b: Item | undefined): boolean {
  * @throws ZpublishError `invalid-metadata` if items of the type are neither numbers nor texts
  */
 export function itemsOfValues(values: Uint8Array, type: DataType): Items {
-  if (type.kind === "O") return readVariable(values);
+  if (type.kind === "O") return variableTexts(values);
   const items = itemValues(values, type);
   if (items === undefined) {
     throw new ZpublishError(
@@ -273,15 +273,4 @@ function writeFloat(view: DataView, at: number, value: number, { itemSize, byteO
   if (itemSize === 8) view.setFloat64(at, value, little);
   else if (itemSize === 4) view.setFloat32(at, value, little);
   else writeHalf(new DataView(view.buffer, at, 2), value, little);
-}
-
-function readVariable(values: Uint8Array): string[] {
-  const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
-  const texts: string[] = [];
-  for (let at = 4; at + 4 <= values.length; ) {
-    const length = view.getUint32(at, true);
-    texts.push(Buffer.from(values.subarray(at + 4, at + 4 + length)).toString());
-    at += 4 + length;
-  }
-  return texts;
 }

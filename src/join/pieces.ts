@@ -276,7 +276,7 @@ function createPartLayout(
   const { fillItem, maxStoredByteLength: _bound, ...rest } = form;
   const content = {
     ...rest,
-    conversion: conversion ?? null,
+    conversion: conversion === undefined ? null : JSON.stringify(conversion),
     fill: fillItem && Buffer.from(fillItem).toString("hex"),
   };
   const text = stringifyJson([part, path, content as unknown as JsonObject]);

@@ -1,7 +1,7 @@
 import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
 import { missingMarkOf } from "../cf/image-data.js";
 import { copyPlaces } from "../codec/copy-strided.js";
-import { isNative, itemValues } from "../codec/items/item-values.js";
+import { isNative, itemValues, variableTexts } from "../codec/items/item-values.js";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
 import type { ArrayView, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
@@ -265,7 +265,7 @@ function openReading(
       if (outcome.status === "absent") throw new ZpublishError("internal", "expected items, received none");
       const { bytes } = outcome;
       if (plan.filter === undefined) return { bytes, texts: undefined };
-      const texts = readTexts(bytes, plan.filter === "vlen-utf8" ? "utf8" : "latin1");
+      const texts = variableTexts(bytes, plan.filter === "vlen-utf8" ? "utf8" : "latin1");
       recycle(bytes);
       return { bytes: NO_BYTES, texts };
     } catch (error) {
@@ -473,17 +473,4 @@ function createBlock(shape: readonly number[], dataType: DataType, { bytes, text
       return values;
     },
   };
-}
-
-/** Reads texts that a worker wrote: their number, then each after its length. @param encoding `latin1` keeps bytes that are no text. */
-function readTexts(bytes: Uint8Array<ArrayBuffer>, encoding: "utf8" | "latin1"): string[] {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  const texts = new Array<string>(buffer.readUInt32LE(0));
-  let at = 4;
-  for (let i = 0; i < texts.length; i++) {
-    const end = at + 4 + buffer.readUInt32LE(at);
-    texts[i] = buffer.toString(encoding, at + 4, end);
-    at = end;
-  }
-  return texts;
 }

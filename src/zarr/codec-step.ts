@@ -1,3 +1,4 @@
+import type { NumberDecoding } from "../cf/decoded-type.js";
 import type { JsonValue } from "../json/json-value.js";
 
 /** One codec, and the bytes that it works on. Plain data: no lossless numbers, no big integers. */
@@ -39,20 +40,10 @@ export interface SwapConversion {
   readonly wordSize: number;
 }
 
-/**
- * Packed items (CF conventions, section 8.1), which become floats as xarray decodes them: missing ones are NaN, the others are
- * multiplied by `scale`, then `offset` is added. Each step, `scale` and `offset` are rounded to the target's type.
- */
+/** Packed items, which become floats as xarray decodes them, of the type that the joined array has. */
 export interface UnpackConversion {
   readonly kind: "unpack";
   /** Stored type as Zarr v2 writes it: `<i2`, `>u1`, `<f4`. */
   readonly from: string;
-  /** `<f4` or `<f8`. */
-  readonly to: string;
-  readonly scale: number;
-  readonly offset: number;
-  /** Stored values that mean that there is none: `_FillValue` and `missing_value`. */
-  readonly missing: readonly number[];
-  /** As in `Packing`: whether integers of a signed type are unsigned, or the reverse. Default: the type tells. */
-  readonly isUnsigned?: boolean;
+  readonly decoding: NumberDecoding;
 }

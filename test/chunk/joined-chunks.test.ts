@@ -19,6 +19,7 @@ import {
   storedChunksOf,
 } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
+import { unpackConversion } from "../support/codec/unpack-conversion.js";
 import { storedTree } from "../support/datasets/fake-source.js";
 import {
   joinParts,
@@ -50,11 +51,11 @@ const FORMS: Record<string, { dtype: string; conversion?: ItemConversion }> = {
   swapped: { dtype: ">f4", conversion: { kind: "swap", wordSize: 4 } },
   packed: {
     dtype: "<i2",
-    conversion: { kind: "unpack", from: "<i2", to: "<f4", scale: 0.1, offset: 3.7, missing: [257, -5] },
+    conversion: unpackConversion({ from: "<i2", to: "<f4", scale: 0.1, offset: 3.7, missing: [257, -5] }),
   },
   bytes: {
     dtype: "|u1",
-    conversion: { kind: "unpack", from: "|u1", to: "<f4", scale: 0.25, offset: 0, missing: [9] },
+    conversion: unpackConversion({ from: "|u1", to: "<f4", scale: 0.25, missing: [9] }),
   },
 };
 
@@ -101,8 +102,9 @@ function convert(bytes: Uint8Array, form: string): Uint8Array {
   if (conversion.kind !== "unpack") return bytes.toReversed();
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const item = dtype === "<i2" ? view.getInt16(0, true) : view.getUint8(0);
-  const scaled = Math.fround(item * Math.fround(conversion.scale));
-  const value = conversion.missing.includes(item) ? Number.NaN : scaled + Math.fround(conversion.offset);
+  const { missing, scale = 1, offset = 0 } = conversion.decoding;
+  const scaled = Math.fround(item * Math.fround(scale));
+  const value = missing.includes(item) ? Number.NaN : scaled + Math.fround(offset);
   return new Uint8Array(Float32Array.of(value).buffer);
 }
 

@@ -3,6 +3,7 @@ import { convertPiece } from "../../src/codec/convert-items.js";
 import { OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
 import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
+import { type UnpackFields, unpackConversion } from "../support/codec/unpack-conversion.js";
 
 /** Decodes random items with xarray: of each type, byte order and packing. */
 const DECODE = `
@@ -29,7 +30,7 @@ for kind in ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]:
             out.append({
                 "from": dtype.str,
                 "to": found.dtype.newbyteorder("<").str,
-                "scale": attrs.get("scale_factor", 1), "offset": attrs.get("add_offset", 0),
+                "scale": attrs.get("scale_factor"), "offset": attrs.get("add_offset"),
                 "missing": [int(attrs[name]) for name in ("_FillValue", "missing_value") if name in attrs],
                 "items": base64.b64encode(items.tobytes()).decode(),
                 "values": base64.b64encode(found.astype(found.dtype.newbyteorder("<")).tobytes()).decode(),
@@ -37,12 +38,7 @@ for kind in ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]:
 print(json.dumps(out))
 `;
 
-interface Decoded {
-  readonly from: string;
-  readonly to: "<f4" | "<f8";
-  readonly scale: number;
-  readonly offset: number;
-  readonly missing: readonly number[];
+interface Decoded extends UnpackFields {
   readonly items: string;
   readonly values: string;
 }
@@ -50,7 +46,7 @@ interface Decoded {
 t.test("items are unpacked to the bits that xarray has", { skip: clientMissing("xarray") }, async (t) => {
   for (const { items, values, ...fields } of JSON.parse(askPython(DECODE)) as Decoded[]) {
     const bytes = new Uint8Array(Buffer.from(items, "base64"));
-    const found = convertPiece(bytes, { kind: "unpack", ...fields }, OWN_MEMORY);
+    const found = convertPiece(bytes, unpackConversion(fields), OWN_MEMORY);
     t.equal(Buffer.from(found).compare(Buffer.from(values, "base64")), 0, JSON.stringify(fields));
   }
 });

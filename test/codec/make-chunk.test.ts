@@ -6,12 +6,13 @@ import { OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
 import { CHUNK_HEADROOM_BYTES, makeChunk } from "../../src/codec/make-chunk.js";
 import { createDecodedCache, decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
-import type { CodecSpec, UnpackConversion } from "../../src/zarr/codec-step.js";
+import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import {
   combineVersions,
   createEncodingPlan,
   type EncodingRequest,
 } from "../../src/zarr/plan/create-encoding-plan.js";
+import { type UnpackFields, unpackConversion } from "../support/codec/unpack-conversion.js";
 import { decodeAll, decodeServed, readServed } from "../support/datasets/served-array.js";
 import { storedArray } from "../support/datasets/stored-array.js";
 import { arrayBytes, mixedReaderOf, readerOf } from "../support/datasets/stored-chunks.js";
@@ -253,13 +254,10 @@ t.test("the cache of decoded chunks keeps to its bound", async (t) => {
   t.equal(cache.byteLength, 70);
 });
 
-function unpack(bytes: Uint8Array, fields: Partial<UnpackConversion>): number[] {
-  const conversion: UnpackConversion = {
-    ...{ kind: "unpack", from: "<i2", to: "<f4", scale: 1, offset: 0, missing: [] },
-    ...fields,
-  };
-  const found = convertPiece(bytes, conversion, OWN_MEMORY);
-  const View = conversion.to === "<f4" ? Float32Array : Float64Array;
+function unpack(bytes: Uint8Array, fields: Partial<UnpackFields>): number[] {
+  const { to = "<f4", from = "<i2", ...others } = fields;
+  const found = convertPiece(bytes, unpackConversion({ from, to, ...others }), OWN_MEMORY);
+  const View = to === "<f4" ? Float32Array : Float64Array;
   return [...new View(found.buffer as ArrayBuffer, found.byteOffset, found.length / View.BYTES_PER_ELEMENT)];
 }
 

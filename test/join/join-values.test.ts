@@ -7,6 +7,7 @@ import { joinParts } from "../../src/join/join-parts.js";
 import type { Item } from "../../src/join/join-values.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 import { openSource } from "../../src/open/open-source.js";
+import { unpackConversion } from "../support/codec/unpack-conversion.js";
 import { effort } from "../support/effort.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 import { type ArrayInput, arrayOf, describePart, valuesOf } from "./describe-part.js";
@@ -187,8 +188,8 @@ t.test("files that are packed differently are served unpacked, as xarray decodes
     fill: { served: "NaN" },
   });
   t.same(conversionsOf(tree), [
-    { kind: "unpack", from: ">i2", to: "<f4", scale: 0.5, offset: 0, missing: [-1] },
-    { kind: "unpack", from: ">i2", to: "<f4", scale: 0.25, offset: 0, missing: [-1, -2] },
+    unpackConversion({ from: ">i2", to: "<f4", scale: 0.5, missing: [-1] }),
+    unpackConversion({ from: ">i2", to: "<f4", scale: 0.25, missing: [-1, -2] }),
     undefined,
   ]);
   t.same(passedOf(tree), [false, false, true]);
@@ -208,7 +209,10 @@ t.test("the type of unpacked items is xarray's", async (t) => {
   t.equal(typeOf({ dtype: "<i2" }, { dtype: "<i2", fill: 5 }), "<f4");
   t.equal(typeOf({ dtype: "|i1", attrs: { _Unsigned: "true" }, fill: -1 }, { dtype: "|u1" }), "<f4");
   const unsigned = join({ dtype: "|i1", attrs: { _Unsigned: "true" }, fill: -1 }, { dtype: "|u1" });
-  t.match(conversionsOf(unsigned)[0], { from: "|i1", missing: [-1], isUnsigned: true });
+  t.match(conversionsOf(unsigned)[0], {
+    from: "|i1",
+    decoding: { from: { kind: "u" }, missing: [255] },
+  });
   t.equal(typeOf({ dtype: "<i8", attrs: scaled }, { dtype: "<i8" }), "<f8");
   t.equal(typeOf({ dtype: "<u8", fill: 5 }, { dtype: "<i2", attrs: scaled }), "<f8");
   t.equal(typeOf({ dtype: "<i8" }, { dtype: "<f8" }), undefined);
@@ -343,7 +347,7 @@ t.test("texts are one chunk of texts", async (t) => {
   t.same(Buffer.from(values as Uint8Array), text("a", "é", "", "", "last"));
   await t.rejects(describe(t, document, { 0: Uint8Array.of(2, 0, 0, 0, 9, 0, 0, 0) }), {
     code: "corrupt-chunk",
-    message: /expected 2 texts, received 0/,
+    message: /expected 2 items, received 0/,
   });
 });
 

@@ -69,3 +69,16 @@ function textsOf(bytes: Uint8Array, kind: "S" | "U", itemSize: number): string[]
     return text;
   });
 }
+
+/** Returns items of variable length. @param bytes As vlen-utf8 and vlen-bytes write one chunk. */
+export function variableTexts(bytes: Uint8Array, encoding: "utf8" | "latin1" = "utf8"): string[] {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  const texts = new Array<string>(buffer.readUInt32LE(0));
+  let at = 4;
+  for (let i = 0; i < texts.length; i++) {
+    const end = at + 4 + buffer.readUInt32LE(at);
+    texts[i] = buffer.toString(encoding, at + 4, end);
+    at = end;
+  }
+  return texts;
+}

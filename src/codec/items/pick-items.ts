@@ -45,7 +45,7 @@ export async function pickItems(
   pick: ItemPick,
   reader: ChunkReader,
   { decoded, into, isCancelled }: PickItemsOptions,
-): Promise<ChunkOutcome> {
+): Promise<Extract<ChunkOutcome, { status: "encoded" }>> {
   const memory = currentKernel().lease();
   const timings = { read: 0, decode: 0, encode: 0 };
   const input: ChunkInput = { plan, reader, memory, timings, decoded };
