@@ -1,10 +1,33 @@
+import { createHash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import { wrongParameter, ZpublishError } from "../../plugin-api.js";
 
-/** Points of a request's body: a table of texts. */
+/** A body of points as it came. */
+interface PointBody {
+  readonly body: Uint8Array;
+  readonly contentType: string | undefined;
+}
+
+/** Points of a request's body: a table of texts. Plain data. */
 export interface PointTable {
   readonly names: readonly string[];
-  /** One text per name. */
-  readonly rows: readonly (readonly string[])[];
+  /** One per name, all of the same length. */
+  readonly columns: readonly PointColumn[];
+  /** Hash of the body. */
+  readonly digest: string;
+}
+
+/** Texts, one after the other: a million of them are copied between threads, and kept, as two objects. */
+export interface PointColumn {
+  readonly text: string;
+  /** End of each of the texts. */
+  readonly ends: Uint32Array;
+}
+
+/** Texts by column. */
+interface TextTable {
+  readonly names: readonly string[];
+  readonly columns: readonly (readonly string[])[];
 }
 
 /** Most columns of points. */
@@ -12,17 +35,22 @@ const MAX_COLUMNS = 1_000;
 /** Most fields of points: all rows times all columns, of which GeoJSON says few and means many. */
 const MAX_FIELDS = 2_000_000;
 
+/** Most characters of all fields: properties of GeoJSON are said once for several points. */
+const MAX_CHARACTERS = 2 ** 26;
+/** Texts that are visited before other requests are answered. */
+const TEXTS_PER_TURN = 2_000;
+
 /**
- * Parses the points of a body: CSV with a line of names, or GeoJSON of points, whose properties become columns.
+ * Parses the points of a body: CSV with a line of names, or GeoJSON of points, whose properties become columns. Runs in the pool.
  * @throws ZpublishError `invalid-body`; `too-large` if there are too many columns or fields
  */
-export function parsePoints(body: Uint8Array, contentType: string | undefined): PointTable {
-  const [type = ""] = (contentType ?? "").toLowerCase().split(";", 1);
+export default function parsePoints({ body, contentType = "" }: PointBody): PointTable {
+  const [type = ""] = contentType.toLowerCase().split(";", 1);
   const isCsv = type.trim() === "text/csv";
   if (!isCsv && !/^application\/(?:geo\+)?json$/.test(type.trim()))
     throw new ZpublishError(
       "unsupported-media-type",
-      `Expected Content-Type text/csv or application/geo+json, received '${contentType ?? ""}'`,
+      `Expected Content-Type text/csv or application/geo+json, received '${contentType}'`,
     );
   let text: string;
   try {
@@ -30,12 +58,38 @@ export function parsePoints(body: Uint8Array, contentType: string | undefined): 
   } catch {
     throw wrongBody("string_unicode", "UTF-8", "other bytes");
   }
-  const table = isCsv ? parseCsv(text) : parseGeoJson(text);
-  if (table.rows.length === 0) throw wrongBody("missing", "at least one point", "none");
+  const { names, columns } = isCsv ? parseCsv(text) : parseGeoJson(text);
+  if (!columns[0]?.length) throw wrongBody("missing", "at least one point", "none");
   const seen = new Set<string>();
-  const repeated = table.names.find((name) => name === "" || seen.size === seen.add(name).size);
+  const repeated = names.find((name) => name === "" || seen.size === seen.add(name).size);
   if (repeated !== undefined) throw wrongBody("repeated_column", "columns with different names", repeated);
-  return table;
+  const characters = columns.flat().reduce((sum, { length }) => sum + length, 0);
+  assertAtMost(MAX_CHARACTERS, characters, "characters");
+  const digest = createHash("sha256").update(body).digest("base64url");
+  return { names, columns: columns.map(joinTexts), digest };
+}
+
+function joinTexts(texts: readonly string[]): PointColumn {
+  let end = 0;
+  return {
+    text: texts.join(""),
+    ends: Uint32Array.from(texts, ({ length }) => {
+      end += length;
+      return end;
+    }),
+  };
+}
+
+/** Visits the texts of a column, and lets other requests be answered in between. */
+export async function eachText(
+  { text, ends }: PointColumn,
+  visit: (text: string, row: number) => void,
+): Promise<void> {
+  for (let row = 0, begin = 0; row < ends.length; row += 1) {
+    if (row % TEXTS_PER_TURN === TEXTS_PER_TURN - 1) await setImmediate();
+    visit(text.slice(begin, ends[row]), row);
+    begin = ends[row]!;
+  }
 }
 
 /** Creates the error of a body that is not as expected. */
@@ -44,43 +98,62 @@ export function wrongBody(type: string, expected: string, received: string): Zpu
 }
 
 function assertSize(columnCount: number, fieldCount: number): void {
-  if (columnCount <= MAX_COLUMNS && fieldCount <= MAX_FIELDS) return;
-  const [limit, received, what] =
-    columnCount > MAX_COLUMNS ? [MAX_COLUMNS, columnCount, "columns"] : [MAX_FIELDS, fieldCount, "fields"];
+  assertAtMost(MAX_COLUMNS, columnCount, "columns");
+  assertAtMost(MAX_FIELDS, fieldCount, "fields");
+}
+
+function assertAtMost(limit: number, received: number, what: string): void {
+  if (received <= limit) return;
   throw new ZpublishError(
     "too-large",
     `Expected points of at most ${limit} ${what}, received at least ${received}`,
   );
 }
 
+const [QUOTE, COMMA, CR, LF] = [0x22, 0x2c, 0x0d, 0x0a];
+
 /** Parses CSV (RFC 4180): quotes are doubled within quotes, and stand nowhere else. Empty lines are left out. */
-function parseCsv(text: string): PointTable {
-  const plain = /[^",\r\n]*/y;
-  const separator = /,|\r\n|\n|\r|$/y;
-  const rows: string[][] = [];
+function parseCsv(text: string): TextTable {
+  const columns: string[][] = [];
+  let names: readonly string[] | undefined;
   let row: string[] = [];
   let fieldCount = 0;
+  let line = 1;
+  const endRow = () => {
+    if (names === undefined) {
+      names = row;
+      columns.push(...row.map(() => []));
+    } else if (row.length === names.length) for (const [at, value] of row.entries()) columns[at]!.push(value);
+    else {
+      const expected = `${names.length} fields in row ${columns[0]!.length + 1}`;
+      throw wrongBody("csv_parsing", expected, `${row.length}`);
+    }
+    line += 1;
+  };
   for (let at = 0; at < text.length || row.length > 0; ) {
-    plain.lastIndex = at;
-    const quoted = text[at] === '"' ? quotedEnd(text, at) : undefined;
-    separator.lastIndex = quoted ?? at + plain.exec(text)![0].length;
-    const value = text.slice(at, separator.lastIndex);
-    const end = separator.exec(text)?.[0];
-    if (quoted === -1 || end === undefined)
-      throw wrongBody("csv_parsing", `a field of CSV in line ${rows.length + 1}`, text.slice(at, at + 40));
-    row.push(quoted === undefined ? value.trim() : value.slice(1, -1).replaceAll('""', '"'));
+    const isQuoted = text.charCodeAt(at) === QUOTE;
+    const end = isQuoted ? quotedEnd(text, at) : plainEnd(text, at);
+    const next = text.charCodeAt(end);
+    if (end < text.length && next !== COMMA && next !== CR && next !== LF)
+      throw wrongBody("csv_parsing", `a field of CSV in line ${line}`, text.slice(at, at + 40));
+    const value = text.slice(at, end);
+    row.push(isQuoted ? value.slice(1, -1).replaceAll('""', '"') : value.trim());
     fieldCount += 1;
     assertSize(row.length, fieldCount);
-    at += value.length + end.length;
-    if (end === ",") continue;
-    if (row.length > 1 || row[0] !== "") rows.push(row);
+    at = end + (next === CR && text.charCodeAt(end + 1) === LF ? 2 : 1);
+    if (next === COMMA) continue;
+    if (row.length > 1 || row[0] !== "") endRow();
     row = [];
   }
-  const [names = [], ...others] = rows;
-  const wrong = others.findIndex((each) => each.length !== names.length);
-  if (wrong >= 0)
-    throw wrongBody("csv_parsing", `${names.length} fields in row ${wrong + 1}`, `${others[wrong]!.length}`);
-  return { names, rows: others };
+  return { names: names ?? [], columns };
+}
+
+function plainEnd(text: string, begin: number): number {
+  for (let at = begin; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === COMMA || code === LF || code === CR || code === QUOTE) return at;
+  }
+  return text.length;
 }
 
 /** Returns the place behind the quote that ends a field; -1 if there is none. */
@@ -98,7 +171,7 @@ type GeoObject = {
 };
 
 /** Reads positions as columns `lon`, `lat` and `z`, and properties as further ones. */
-function parseGeoJson(text: string): PointTable {
+function parseGeoJson(text: string): TextTable {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -117,7 +190,8 @@ function parseGeoJson(text: string): PointTable {
   try {
     addFeatures(value as GeoObject, {}, add);
     const all = [...names];
-    return { names: all, rows: records.map((record) => all.map((name) => textOf(record.get(name)))) };
+    const columns = all.map((name) => records.map((record) => textOf(record.get(name))));
+    return { names: all, columns };
   } catch (error) {
     // The stack is as deep as the objects are nested.
     throw error instanceof RangeError ? wrongBody("geojson", "GeoJSON that nests less", "more") : error;

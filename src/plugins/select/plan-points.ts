@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import {
   type ArrayView,
   type ExportedDataset,
@@ -12,13 +11,11 @@ import {
   type Variable,
   wrongParameter,
 } from "../../plugin-api.js";
-import { type PointTable, wrongBody } from "./parse-points.js";
+import { eachText, type PointColumn, type PointTable, wrongBody } from "./parse-points.js";
 import type { SelectionQuery } from "./parse-selection.js";
 import { axisNamed, gridRole, type PlanContext } from "./plan-selection.js";
 import { type DimSelection, dimOf, type SelectionPlan } from "./selection-plan.js";
 
-/** Labels that are looked up before other requests are answered. */
-const LABELS_PER_TURN = 2_000;
 /** Metres of a degree on the sphere of `nearestCells`. */
 const METRES_OF_DEGREE = 111_195.08;
 /** A number as JSON has it: `007` is a name. */
@@ -39,7 +36,7 @@ export async function placePoints(
   values: Pick<Values, "nearestCells">,
   { method, tolerance }: Pick<SelectionQuery, "method" | "tolerance">,
   variables: readonly Variable[],
-  { names, rows }: PointTable,
+  { names, columns: texts }: PointTable,
 ): Promise<PlacedPoints> {
   const selections = new Map<string, DimSelection>();
   const columns = new Set<string>();
@@ -57,8 +54,8 @@ export async function placePoints(
       columns.add(name);
       const axis = coordinates?.axes[at];
       if (axis === undefined || selections.has(keyOf(at))) continue;
-      const texts = rows.map((row) => row[column]!);
-      add(keyOf(at), name, await indexPoints(texts, (text) => indexOf(axis, text, method, tolerance)));
+      const find = (text: string) => indexOf(axis, text, method, tolerance);
+      add(keyOf(at), name, Int32Array.from(await mapTexts(texts[column]!, find)));
     }
     const { Y: lat, X: lon } = ofGrid;
     const grid = coordinates?.grid;
@@ -67,7 +64,9 @@ export async function placePoints(
     if (selections.has(keyOf(grid.y))) continue;
     if (method !== "nearest")
       throw wrongParameter("method", "grid", "nearest, since the grid is curvilinear", method);
-    const places = rows.map((row): [number, number] => [degrees(row[lat]!), degrees(row[lon]!)]);
+    const longitudes = await mapTexts(texts[lon]!, degrees);
+    const latitudes = await mapTexts(texts[lat]!, degrees);
+    const places = latitudes.map((latitude, row) => [latitude, longitudes[row]!] as const);
     const cells = await values.nearestCells(snapshot, snapshot.arrays.get(variable.path)!, places);
     const most = tolerance === undefined ? Number.POSITIVE_INFINITY : Number(tolerance || Number.NaN);
     if (!(most >= 0)) throw wrongParameter("tolerance", "float_parsing", "degrees", tolerance ?? "");
@@ -101,13 +100,16 @@ function withMissing(
   return { ...block, dataType: parseDataType("<f8"), values, bytes: new Uint8Array(values.buffer) };
 }
 
-async function indexPoints(texts: readonly string[], find: (text: string) => number): Promise<Int32Array> {
-  const found = new Int32Array(texts.length);
-  for (const [point, text] of texts.entries()) {
-    if (point % LABELS_PER_TURN === LABELS_PER_TURN - 1) await setImmediate();
-    found[point] = find(text);
-  }
-  return found;
+/** Calls a function once for each distinct text of a column. */
+async function mapTexts<T>(column: PointColumn, make: (text: string) => T): Promise<T[]> {
+  const known = new Map<string, T>();
+  const made: T[] = [];
+  await eachText(column, (text) => {
+    const value = known.get(text) ?? make(text);
+    known.set(text, value);
+    made.push(value);
+  });
+  return made;
 }
 
 function degrees(text: string): number {
@@ -121,7 +123,7 @@ function degrees(text: string): number {
  */
 export async function readPointPlan(
   plan: SelectionPlan,
-  { names, rows }: PointTable,
+  { names, columns: texts }: PointTable,
   columns: ReadonlySet<string>,
   areTexts: boolean,
   read: { readonly values: Values; readonly signal: AbortSignal },
@@ -140,23 +142,27 @@ export async function readPointPlan(
     }
   }
   const taken = new Set(variables.map(({ name }) => name));
-  const carried = names.flatMap((name, column): ExportedVariable[] => {
-    if (columns.has(name)) return [];
+  const carried: ExportedVariable[] = [];
+  for (const [column, name] of names.entries()) {
+    if (columns.has(name)) continue;
     if (taken.has(name) || name === POINT)
       throw wrongBody("repeated_column", "a column named unlike the variables of the answer", name);
-    const texts = rows.map((row) => row[column]!);
-    // Longer integers are no doubles.
-    const isPlain = (text: string) =>
-      PLAIN_NUMBER.test(text) && Math.abs(Number(text)) <= Number.MAX_SAFE_INTEGER;
-    const isNumber = !areTexts && texts.every((text) => text === "" || isPlain(text));
-    const shape = [rows.length];
-    const numbers = Float64Array.from(isNumber ? texts : [], (text) =>
-      text === "" ? Number.NaN : Number(text),
-    );
-    const dataType = isNumber ? parseDataType("<f8") : TEXT_TYPE;
-    const bytes = new Uint8Array(numbers.buffer);
-    const source = { block: { shape, dataType, bytes, values: isNumber ? numbers : texts } };
-    return [{ name, isCoordinate: true, dims: [POINT], shape, dataType, attrs: {}, source }];
-  });
+    const own: string[] = [];
+    const numbers: number[] = [];
+    await eachText(texts[column]!, (text) => {
+      own.push(text);
+      if (areTexts || numbers.length < own.length - 1) return;
+      const number = text === "" ? Number.NaN : Number(text);
+      // Longer integers are no doubles.
+      if (text === "" || (PLAIN_NUMBER.test(text) && Math.abs(number) <= Number.MAX_SAFE_INTEGER))
+        numbers.push(number);
+    });
+    const isNumber = numbers.length === own.length;
+    const doubles = Float64Array.from(isNumber ? numbers : []);
+    const bytes = new Uint8Array(doubles.buffer);
+    const [shape, dataType] = [[own.length], isNumber ? parseDataType("<f8") : TEXT_TYPE];
+    const source = { block: { shape, dataType, bytes, values: isNumber ? doubles : own } };
+    carried.push({ name, isCoordinate: true, dims: [POINT], shape, dataType, attrs: {}, source });
+  }
   return { ...plan, variables: [...carried, ...variables] };
 }

@@ -23,7 +23,7 @@ import {
   wrongParameter,
   ZpublishError,
 } from "../../plugin-api.js";
-import { type PointTable, parsePoints } from "./parse-points.js";
+import type { PointTable } from "./parse-points.js";
 import { type AxisQuery, parseSelection, type SelectionQuery } from "./parse-selection.js";
 import { placePoints, readPointPlan } from "./plan-points.js";
 import {
@@ -36,6 +36,8 @@ import {
   planSelection,
 } from "./plan-selection.js";
 import { countOf, type DimSelection, type SelectionPlan } from "./selection-plan.js";
+
+const PARSE_POINTS = new URL("./parse-points.js", import.meta.url);
 
 /** Greatest body of points: some hundred thousand of them. */
 const MAX_BODY_BYTES = 16 * 2 ** 20;
@@ -172,15 +174,18 @@ export default selectPlugin;
 
 async function serveSelection(context: PluginContext, request: RouteRequest): Promise<StreamReply> {
   const snapshot = context.datasets.get(request.params.dataset_id as string);
+  const { signal } = request;
+  const contentType = request.header("content-type");
   const body = request.method === "POST" ? await request.body() : undefined;
   const query = parseSelection(request.query, NAMES, body !== undefined);
+  const points =
+    body && (await context.values.run<PointTable>(PARSE_POINTS, { body, contentType }, { signal }));
   const name = query.format ?? acceptedFormat(request.header("accept"));
   const format = FORMATS[name]!;
   const isDecoded = query.isDecoded ?? format.isDecoded;
   const axes = [...query.axes].toSorted(([one], [other]) => (one < other ? -1 : 1));
-  const parts = [packageVersion, snapshot.revision, { ...query, axes }, name, isDecoded];
+  const parts = [packageVersion, snapshot.revision, { ...query, axes }, name, isDecoded, points?.digest];
   const hash = createHash("sha256").update(JSON.stringify(parts));
-  if (body !== undefined) hash.update(body);
   const etag = `"${hash.digest("base64url").slice(0, 22)}"`;
   const file = fileName([snapshot.id, ...(query.variables.length < 4 ? query.variables : [])], name);
   const reply = {
@@ -193,10 +198,7 @@ async function serveSelection(context: PluginContext, request: RouteRequest): Pr
       ...(query.format === undefined ? [["Vary", "Accept"] as const] : []),
     ],
   } as const;
-  const type = request.header("content-type");
-  const { signal } = request;
   const make = async (): Promise<StreamReply> => {
-    const points = body === undefined ? undefined : parsePoints(body, type);
     const { plan, columns } = await planRequest(context, snapshot, query, isDecoded, points);
     const needed = Math.max(plan.byteLength, format.isTable ? tableByteLength(plan) : 0);
     assertSize(needed, context);

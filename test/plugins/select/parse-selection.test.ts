@@ -1,7 +1,8 @@
 import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
-import { parsePoints } from "../../../src/plugins/select/parse-points.js";
+import parsePoints from "../../../src/plugins/select/parse-points.js";
 import { type AxisQuery, parseSelection } from "../../../src/plugins/select/parse-selection.js";
+import { rowsOf } from "../../support/point-rows.js";
 
 const FORMATS = ["nc", "csv", "json", "npy", "arrow"];
 const parse = (query: string, isOfPoints = false) => parseSelection(query, FORMATS, isOfPoints);
@@ -74,23 +75,24 @@ t.test("each wrong query is refused with what was expected and received", async 
 });
 
 t.test("points are read from CSV as it is quoted", async (t) => {
-  const csv = (text: string) => parsePoints(Buffer.from(text), "text/csv; charset=utf-8");
-  t.strictSame(csv("lat,lon\n1,2\n3,4\n"), {
+  const read = (body: Uint8Array, contentType?: string) => parsePoints({ body, contentType });
+  const csv = (text: string) => read(Buffer.from(text), "text/csv; charset=utf-8");
+  t.strictSame(await rowsOf(csv("lat,lon\n1,2\n3,4\n")), {
     names: ["lat", "lon"],
     rows: [
       ["1", "2"],
       ["3", "4"],
     ],
   });
-  t.strictSame(csv('\ufefflat,"a, ""b"""\r\n1, x \r\n\r\n2,"y\n"'), {
+  t.strictSame(await rowsOf(csv('\ufefflat,"a, ""b"""\r\n1, x \r\n\r\n2,"y\n"')), {
     names: ["lat", 'a, "b"'],
     rows: [
       ["1", "x"],
       ["2", "y\n"],
     ],
   });
-  t.strictSame(csv("lat\n1"), { names: ["lat"], rows: [["1"]] });
-  t.strictSame(csv("lat,x\n1,\n").rows, [["1", ""]]);
+  t.strictSame(await rowsOf(csv("lat\n1")), { names: ["lat"], rows: [["1"]] });
+  t.strictSame((await rowsOf(csv("lat,x\n1,\n"))).rows, [["1", ""]]);
   const wrong: [string, RegExp][] = [
     ["lat,lon\n", /at least one point/],
     ["", /at least one point/],
@@ -105,15 +107,16 @@ t.test("points are read from CSV as it is quoted", async (t) => {
     t.equal(error?.code, "invalid-body", text);
     t.match(error?.message, message, text);
   }
-  t.equal(thrownBy(() => parsePoints(Buffer.from([0xff]), "text/csv"))?.code, "invalid-body");
-  t.equal(thrownBy(() => parsePoints(Buffer.from("a"), "text/html"))?.code, "unsupported-media-type");
-  t.equal(thrownBy(() => parsePoints(Buffer.from("a"), undefined))?.code, "unsupported-media-type");
+  t.equal(thrownBy(() => read(Buffer.from([0xff]), "text/csv"))?.code, "invalid-body");
+  t.equal(thrownBy(() => read(Buffer.from("a"), "text/html"))?.code, "unsupported-media-type");
+  t.equal(thrownBy(() => read(Buffer.from("a")))?.code, "unsupported-media-type");
 });
 
 t.test("points are read from GeoJSON, with properties", async (t) => {
-  const read = (value: unknown) => parsePoints(Buffer.from(JSON.stringify(value)), "application/geo+json");
+  const parse = (text: string, contentType: string) => parsePoints({ body: Buffer.from(text), contentType });
+  const read = (value: unknown) => parse(JSON.stringify(value), "application/geo+json");
   const point = { type: "Point", coordinates: [8.5, 50.25] };
-  t.strictSame(read(point), { names: ["lon", "lat"], rows: [["8.5", "50.25"]] });
+  t.strictSame(await rowsOf(read(point)), { names: ["lon", "lat"], rows: [["8.5", "50.25"]] });
   const features = [
     { type: "Feature", properties: { id: "a", n: 1 }, geometry: { ...point, coordinates: [1, 2, 3] } },
     { type: "Feature", properties: null, geometry: point },
@@ -129,7 +132,7 @@ t.test("points are read from GeoJSON, with properties", async (t) => {
       },
     },
   ];
-  t.strictSame(read({ type: "FeatureCollection", features }), {
+  t.strictSame(await rowsOf(read({ type: "FeatureCollection", features })), {
     names: ["lon", "lat", "z", "id", "n"],
     rows: [
       ["1", "2", "3", "a", "1"],
@@ -148,7 +151,7 @@ t.test("points are read from GeoJSON, with properties", async (t) => {
     { type: "FeatureCollection", features: [] },
   ])
     t.equal(thrownBy(() => read(wrong))?.code, "invalid-body", JSON.stringify(wrong));
-  t.match(thrownBy(() => parsePoints(Buffer.from("{"), "application/json"))?.message, /Expected JSON/);
+  t.match(thrownBy(() => parse("{", "application/json"))?.message, /Expected JSON/);
 });
 
 function thrownBy(run: () => unknown): ZpublishError | undefined {
