@@ -15,7 +15,6 @@ export {
 export type { CellBox, NearestCell } from "./cf/cell-search.js";
 export { cfTimeFormatter, cfTimeOf, cfTimeScale, datetimeText } from "./cf/cf-time.js";
 export { type Packing, packingOf } from "./cf/packing.js";
-export type { Chunks } from "./chunk/chunk-service.js";
 export { swapWords } from "./codec/item-reader.js";
 export { itemValues } from "./codec/items/item-values.js";
 export { type BoundedMap, createBoundedMap } from "./collections/bounded-map.js";
@@ -68,7 +67,6 @@ export {
 export { type DataType, parseDataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export { packageVersion } from "./observe/versions.js";
-export type { PreviewService, PreviewValues } from "./pages/preview-service.js";
 export { documentReply, jsonReply } from "./plugins/documents.js";
 export type {
   DatasetPages,

@@ -1,10 +1,10 @@
-import type { ArrayView, DatasetSnapshot, DatasetView, ServedArray } from "../dataset/dataset.js";
+import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { BodyReply } from "../http/reply.js";
 import type { Freshness } from "../stores/object-versions.js";
 import type { ChunkReader } from "../zarr/chunk-reader.js";
 
-/** Chunks as they are served. */
-export interface Chunks<Snapshot extends DatasetView = DatasetView, Served extends ArrayView = ArrayView> {
+/** Turns a variable and a chunk key into a reply. */
+export interface ChunkService {
   /**
    * Returns the reply to a request for one chunk.
    * @param chunkKey Key as the client sent it: only the canonical form names a chunk.
@@ -12,29 +12,11 @@ export interface Chunks<Snapshot extends DatasetView = DatasetView, Served exten
    * @throws ZpublishError `not-found` if the key is not canonical or outside the grid, or the chunk is absent.
    */
   serve(
-    snapshot: Snapshot,
-    array: Served,
+    snapshot: DatasetSnapshot,
+    array: ServedArray,
     chunkKey: string,
     contentType?: string,
   ): BodyReply | Promise<BodyReply>;
-  /**
-   * Reads a chunk as it is served, for an answer that is made of it. It has the cache and concurrent requests in common with `serve`.
-   * @param chunkKey As in `serve`.
-   * @param signal Aborts when the caller needs it no more.
-   * @returns Encoded bytes, which the caller owns; undefined if the chunk is absent, so that its values are fill values.
-   * @throws ZpublishError `not-found` if the key is not canonical or outside the grid; what a request for the chunk would be
-   * answered with; `cancelled`
-   */
-  read(
-    snapshot: Snapshot,
-    array: Served,
-    chunkKey: string,
-    signal?: AbortSignal,
-  ): Promise<Uint8Array<ArrayBuffer> | undefined>;
-}
-
-/** Turns a variable and a chunk key into a reply. */
-export interface ChunkService extends Chunks<DatasetSnapshot, ServedArray> {
   /**
    * Opens a reader of the chunks that are served of an array, to make others of them. It has the cache and concurrent requests in
    * common with `serve`.

@@ -104,14 +104,6 @@ export function createChunkService({
         ? version.then((found) => replyOf(chunk, found, contentType, open))
         : replyOf(chunk, version, contentType, open);
     },
-    async read(snapshot, array, chunkKey, signal) {
-      const { coords, snapshot: owner } = locate(snapshot, array, chunkKey);
-      if (signal?.aborted) throw new ZpublishError("cancelled", "the caller has gone");
-      const reader = openServedReader(owner, array, "always", readServed, findServed);
-      const allocate = (byteLength: number) => new Uint8Array(byteLength);
-      const chunk = await reader.read(coords, { allocate, signal });
-      return chunk?.bytes as Uint8Array<ArrayBuffer> | undefined;
-    },
     async warm(snapshot, array, chunkKey, { signal, stored }) {
       const chunk = locate(snapshot, array, chunkKey);
       const version = await currentVersion(chunk, means.memory.acquire);

@@ -1,7 +1,7 @@
 import { cfDecodingOf, isDecoded } from "../cf/decoded-type.js";
 import { missingMarkOf } from "../cf/image-data.js";
 import { decodeCoordinate } from "../codec/items/decode-coordinate.js";
-import type { ArrayView, ServedArray } from "../dataset/dataset.js";
+import type { ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { pythonString } from "../json/stringify-json.js";
 import { elementCount } from "../model/data-tree.js";
@@ -120,19 +120,19 @@ async function readNumbers(
 }
 
 /** Decodes a few values for people. Chunks are never served this way. */
-export interface PreviewService<Served extends ArrayView = ServedArray> {
+export interface PreviewService {
   /**
    * Returns the first and last values of a variable in C order, decoded as CF says, and formatted as numpy prints them (`1.5`, `nan`,
    * `2000-01-01T00:00:00`, `'abc'`). CF times (`units: "hours since …"`) and `M8` are ISO dates. Undefined if the type or codec
    * cannot be decoded or the source failed.
    */
-  values(array: Served): Promise<PreviewValues | undefined>;
+  values(array: ServedArray): Promise<PreviewValues | undefined>;
   /**
    * Returns the values of a small variable in stored order, unpacked, NaN for missing ones; of the last two axes, at the first index of
    * others. Undefined if they are no numbers, cannot be decoded, or are more than 262,144.
    * @throws ZpublishError if the source or a codec failed.
    */
-  numbers(array: Served): Promise<readonly number[] | undefined>;
+  numbers(array: ServedArray): Promise<readonly number[] | undefined>;
 }
 
 /** The first and last values of a variable. */

@@ -1,6 +1,6 @@
-import type { ChunkService, Chunks } from "../chunk/chunk-service.js";
+import type { ChunkService } from "../chunk/chunk-service.js";
 import type { EncodingConfig, OverviewsConfig } from "../config/config.js";
-import type { ArrayView, DatasetPath, Datasets, DatasetView } from "../dataset/dataset.js";
+import type { DatasetPath, Datasets, DatasetView } from "../dataset/dataset.js";
 import type { CreateDataTreeOptions, GroupInput, ServableTree } from "../dataset/in-memory-tree.js";
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Document, DocumentReply, RouteRequest } from "../http/reply.js";
@@ -39,12 +39,8 @@ export type PluginModule = { readonly default: Plugin | ((options: unknown) => P
 /** Dependencies of a plugin. */
 export interface PluginContext {
   readonly datasets: Datasets<DatasetView>;
-  /** Chunks as served. Pool and cache start at first use. */
-  readonly chunks: Chunks;
   /** Values of any selection, stored or decoded; functions in the pool. */
   readonly values: Values;
-  /** The first and last values of variables, decoded for people. */
-  readonly previews: PreviewService<ArrayView>;
   /** Pages for people, as this server shows them. */
   readonly pages: DatasetPages;
   /** Names, versions and origins of all loaded plugins. */
@@ -101,7 +97,9 @@ export interface DatasetPages {
  */
 export interface CoreContext extends PluginContext {
   readonly datasets: Datasets;
+  /** Chunks as served. Pool and cache start at first use. */
   readonly chunks: ChunkService;
+  /** The first and last values of variables, decoded for people. */
   readonly previews: PreviewService;
 }
 

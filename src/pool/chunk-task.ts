@@ -62,8 +62,6 @@ export interface WorkerData {
 export interface WorkerTask {
   readonly task: ChunkTask | ModuleCall;
   readonly into: ArrayBuffer | undefined;
-  /** Buffers that are moved to the worker besides. */
-  readonly transfer?: readonly ArrayBuffer[] | undefined;
 }
 
 /** A call of the default export of a module. */

@@ -136,9 +136,7 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
   /** @throws Error if the system has no thread to give. */
   function post(task: WorkerTask): Promise<TaskAnswer> {
     try {
-      const { transfer, ...posted } = task;
-      const moved = [...(task.into === undefined ? [] : [task.into]), ...(transfer ?? [])];
-      return piscina.run(posted, { transferList: moved });
+      return piscina.run(task, { transferList: task.into === undefined ? [] : [task.into] });
     } catch (error) {
       // The task is in the queue all the same; its promise would be rejected unhandled.
       while (queue.size > 0) queue.shift();

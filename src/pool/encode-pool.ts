@@ -62,15 +62,8 @@ export interface EncodePool {
   /**
    * Calls the default export of a module in a worker. Never rejects, and fails as `makeChunk` does. The call gets the same object of
    * `cancelled`, and is not interrupted.
-   * @param transfer Buffers of the data that are moved.
    */
-  callModule(
-    call: ModuleCall,
-    options?: {
-      readonly signal?: AbortSignal | undefined;
-      readonly transfer?: readonly ArrayBuffer[] | undefined;
-    },
-  ): Promise<CallOutcome>;
+  callModule(call: ModuleCall, signal?: AbortSignal): Promise<CallOutcome>;
   /**
    * Takes over the memory of a chunk for a later one. The garbage collector would need 6 ms for every 64 MB.
    * @param bytes The bytes of an outcome, which the caller no longer reads.
@@ -151,20 +144,14 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   );
   const counts = createPoolCounts(queue, workers);
 
-  async function work({
-    task,
-    transfer,
-    id,
-    name,
-    fields,
-  }: Job): Promise<Exclude<TaskAnswer, { status: "worn-out" }>> {
+  async function work({ task, id, name, fields }: Job): Promise<Exclude<TaskAnswer, { status: "worn-out" }>> {
     log.debug(fields, "module" in task ? "calling a function" : "making a chunk");
     for (let isRetry = false; ; ) {
       const worker = await workers.acquire(isRetry);
       const startedAt = performance.now();
       try {
         const into = "module" in task ? undefined : spare.pop();
-        const answer = await worker.run({ task, into, transfer }, taskTimeoutMs);
+        const answer = await worker.run({ task, into }, taskTimeoutMs);
         if (answer.status !== "worn-out") {
           workers.release(worker);
           countOutcome(counts, answer);
@@ -182,9 +169,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
         }
         log.error({ err: death, ...fields }, `a worker ${CAUSES[death.kind]}`);
         const maxRetryMs = Math.min(RETRY_WITHIN_MS, taskTimeoutMs / 2);
-        // What was moved to a worker is gone with it.
-        const isLast = isRetry || transfer !== undefined || death.kind === "timedOut";
-        if (isLast || performance.now() - startedAt > maxRetryMs) {
+        if (isRetry || death.kind === "timedOut" || performance.now() - startedAt > maxRetryMs) {
           const limit = death.kind === "timedOut" ? ` of ${taskTimeoutMs} ms` : "";
           const reason = `${name} ${CAUSES[death.kind]}${limit}`;
           if (id !== undefined) {
@@ -222,9 +207,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
     makeChunk(task, signal) {
       return runInTurn<ChunkOutcome>(jobOfChunk(task), signal, costOf(task, maxCost / threads));
     },
-    callModule(call, { signal, transfer } = {}) {
-      return runInTurn<CallOutcome>(jobOfCall(call, transfer), signal);
-    },
+    callModule: (call, signal) => runInTurn<CallOutcome>(jobOfCall(call), signal),
     recycle({ buffer }) {
       if (buffer.byteLength <= MAX_SPARE_BYTES && spare.length < threads + SPARE_BUFFERS) spare.push(buffer);
     },
@@ -241,7 +224,6 @@ type FailedOutcome = Extract<ChunkOutcome, { status: "failed" }>;
 /** A task in the queue. */
 interface Job {
   readonly task: ChunkTask | ModuleCall;
-  readonly transfer?: readonly ArrayBuffer[] | undefined;
   /** Tasks of different keys take turns. */
   readonly key: string;
   /** Identifies the task in the quarantine; undefined for calls, which other data may not kill. */
@@ -269,11 +251,11 @@ function jobOfChunk(task: ChunkTask): Job {
   return { task, key, id, name, fields: { path: plan.path, chunkCoords } };
 }
 
-function jobOfCall(call: ModuleCall, transfer: Job["transfer"]): Job {
+function jobOfCall(call: ModuleCall): Job {
   const { module } = call;
   const name = posix.basename(module);
   const worker = `module ${name}: the worker`;
-  return { task: call, transfer, key: module, id: undefined, name: worker, fields: { module: name } };
+  return { task: call, key: module, id: undefined, name: worker, fields: { module: name } };
 }
 
 /** Keys of arrays, by their plan. */

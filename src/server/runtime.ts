@@ -173,7 +173,7 @@ function openValues(
 ): Values {
   return createValues({
     makeChunk,
-    callModule: (call, options) => pool().callModule(call, options),
+    callModule: (call, signal) => pool().callModule(call, signal),
     recycle: (bytes) => pool().recycle?.(bytes),
     maxChunkBytes,
   });

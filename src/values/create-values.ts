@@ -103,10 +103,7 @@ function itemBytesOf({ itemSize }: DataType): number {
 /** Parts that values are read with. */
 export interface ValuesParts {
   readonly makeChunk: (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
-  readonly callModule: (
-    call: ModuleCall,
-    options: { readonly signal?: AbortSignal; readonly transfer?: readonly ArrayBuffer[] | undefined },
-  ) => Promise<CallOutcome>;
+  readonly callModule: (call: ModuleCall, signal: AbortSignal) => Promise<CallOutcome>;
   /** Takes back the memory of an outcome. */
   readonly recycle?: ((bytes: Uint8Array<ArrayBuffer>) => void) | undefined;
   readonly maxChunkBytes?: number | undefined;
@@ -220,10 +217,10 @@ export function createValues(parts: ValuesParts): Values {
         ),
       );
     },
-    async run<T>(module: URL | string, data: unknown, { signal, transfer }: RunModuleOptions = {}) {
+    async run<T>(module: URL | string, data: unknown, { signal }: RunModuleOptions = {}) {
       const work = beginWork(signal);
       const call = { module: String(module), data, cancelled: work.flag };
-      const outcome = await work.unlessEnded(parts.callModule(call, { signal: work.signal, transfer }));
+      const outcome = await work.unlessEnded(parts.callModule(call, work.signal));
       if (outcome.status === "failed") throw errorFromData(outcome.error);
       return outcome.value as T;
     },

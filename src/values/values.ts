@@ -118,8 +118,6 @@ export interface CoordinateValues {
 export interface RunModuleOptions {
   /** Rejects the promise with `cancelled`; the function sees it as `isCancelled()`. */
   readonly signal?: AbortSignal | undefined;
-  /** Buffers that are moved to the worker, not copied. */
-  readonly transfer?: readonly ArrayBuffer[] | undefined;
 }
 
 /**

@@ -71,7 +71,8 @@ async function setup(t: Test, { config, stored, makeChunk, recycle, keeps = true
         }));
       return { etag: reply.etag, open };
     },
-    read: (key: string, signal?: AbortSignal) => service.read(snapshot, served, key, signal),
+    read: async (coords: readonly number[], signal?: AbortSignal) =>
+      (await service.openReader(snapshot, served, "always").read(coords, { signal }))?.bytes,
     warm: (key: string, isStored = false, signal = new AbortController().signal) =>
       service.warm(snapshot, served, key, { signal, stored: isStored }),
   };
@@ -107,27 +108,25 @@ t.test("stored bytes pass through, then come from the cache", async (t) => {
 });
 
 t.test(
-  "a program reads served chunks: from the cache, as stored, or made; absent ones are undefined",
+  "other chunks are made of served ones: from the cache, as stored, or made; absent ones are undefined",
   async (t) => {
     const stored = await setup(t);
-    const bytes = (await stored.read("0.0")) ?? new Uint8Array();
+    const bytes = (await stored.read([0, 0])) ?? new Uint8Array();
     t.equal(Buffer.from(bytes).toString(), "stored bytes");
     bytes.fill(0);
     t.equal(
-      Buffer.from((await stored.read("0.0")) ?? []).toString(),
+      Buffer.from((await stored.read([0, 0])) ?? []).toString(),
       "stored bytes",
       "its bytes were its own",
     );
-    t.equal(await stored.read("0.1"), undefined);
-    for (const key of ["9.9", "0.00", "0"]) await t.rejects(stored.read(key), { code: "not-found" }, key);
+    t.equal(await stored.read([0, 1]), undefined);
     const made = await setup(t, {
       config: { encoding: { compressor: null } },
       makeChunk: async ({ version }) => encoded("decoded", version ?? ""),
     });
-    t.equal(Buffer.from((await made.read("0.0")) ?? []).toString(), "decoded");
-    t.equal(Buffer.from((await made.read("0.0")) ?? []).toString(), "decoded");
+    t.equal(Buffer.from((await made.read([0, 0])) ?? []).toString(), "decoded");
+    t.equal(Buffer.from((await made.read([0, 0])) ?? []).toString(), "decoded");
     t.equal(made.tasks.length, 1);
-    await t.rejects(made.read("0.0", AbortSignal.abort()), { code: "cancelled" });
   },
 );
 
@@ -494,7 +493,7 @@ t.test("a chunk that is warmed and asked for at once is made once, and cached by
   const makeChunk = async ({ version }: ChunkTask) => encoded("decoded", version ?? "");
   const { serve, read, warm, tasks, cache } = await setup(t, { config, makeChunk, keeps: false });
   const { open } = await serve("0.0");
-  const [before, warmed, after, bytes] = await Promise.all([open(), warm("0.0"), open(), read("0.0")]);
+  const [before, warmed, after, bytes] = await Promise.all([open(), warm("0.0"), open(), read([0, 0])]);
   t.equal(tasks.length, 1);
   t.strictSame(warmed, { outcome: "made", byteLength: 7 });
   t.equal(cache.kept.size, 1);

@@ -111,7 +111,7 @@ t.test("a worker looks before each chunk whether anything waits", async (t) => {
   t.equal(read, 2);
 });
 
-t.test("functions run in threads, which get what is moved to them", async (t) => {
+t.test("functions run in threads", async (t) => {
   const directory = t.testdir({
     "mean.mjs": `import { isMainThread } from "node:worker_threads";
       export default (numbers) => ({ isMainThread, mean: numbers.reduce((sum, each) => sum + each, 0) / numbers.length });`,
@@ -120,9 +120,7 @@ t.test("functions run in threads, which get what is moved to them", async (t) =>
   const values = openValues(t);
   const urlOf = (name: string) => pathToFileURL(join(directory, name));
   const numbers = Float64Array.of(1, 2, 6);
-  const transfer = [numbers.buffer];
-  t.same(await values.run(urlOf("mean.mjs"), numbers, { transfer }), { isMainThread: false, mean: 3 });
-  t.equal(numbers.length, 0, "moved");
+  t.same(await values.run(urlOf("mean.mjs"), numbers), { isMainThread: false, mean: 3 });
   await t.rejects(values.run(urlOf("dies.mjs"), undefined), {
     code: "codec-failed",
     message: "module dies.mjs: the worker crashed",
