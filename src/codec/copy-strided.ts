@@ -203,28 +203,18 @@ function copyCommon(
   sourceStrides: readonly number[],
   firsts: readonly number[] | undefined,
 ): void {
-  if (itemSize === 0) return;
   const targetStrides = itemStrides(target);
-  const axes: StridedAxis[] = [];
-  let sourceOffset = 0;
-  let targetOffset = 0;
-  for (const axis of target.axisOrder) {
-    const sourceOrigin = source.origin[axis]!;
-    const targetOrigin = target.origin[axis]!;
+  const order = target.axisOrder;
+  const parts = order.map((axis) => {
+    const [sourceOrigin, targetOrigin] = [source.origin[axis]!, target.origin[axis]!];
     const begin = Math.max(sourceOrigin, targetOrigin, firsts?.[axis] ?? 0);
-    const end = Math.min(
-      sourceOrigin + source.chunkShape[axis]!,
-      targetOrigin + target.chunkShape[axis]!,
-      bounds[axis]!,
-    );
-    if (begin >= end) return;
-    const sourceStride = sourceStrides[axis]!;
-    const targetStride = targetStrides[axis]!;
-    sourceOffset += (begin - sourceOrigin) * sourceStride;
-    targetOffset += (begin - targetOrigin) * targetStride;
-    appendAxis(axes, { length: end - begin, sourceStride, targetStride });
-  }
-  copyStrided(source.bytes, sourceOffset, target.bytes, targetOffset, axes, itemSize);
+    const sourceEnd = sourceOrigin + source.chunkShape[axis]!;
+    const end = Math.min(sourceEnd, targetOrigin + target.chunkShape[axis]!, bounds[axis]!);
+    const from = { first: begin - sourceOrigin, step: 1 };
+    return { length: Math.max(0, end - begin), from, to: { first: begin - targetOrigin, step: 1 } };
+  });
+  const inOrder = (strides: readonly number[]) => order.map((axis) => strides[axis]!);
+  copyPlaces(source.bytes, inOrder(sourceStrides), target.bytes, inOrder(targetStrides), parts, itemSize);
 }
 
 /**

@@ -1,20 +1,19 @@
 import type { DatasetConfig, EncodingConfig } from "../config/config.js";
-import { ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
-import type { ChunkReader, ServedChunks } from "../zarr/chunk-reader.js";
-import { growthOf } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { DatasetSnapshot, ServedArray } from "./dataset.js";
+import { type LevelContext, servedChunksOf } from "./overviews/level-array.js";
 import type { OverviewOptions } from "./overviews/overviews.js";
 
 /** Returns the configuration of a dataset in one of its further encodings, which wins over all others, and has none beside it. */
 export function configOfEncoding(config: DatasetConfig, name: string): DatasetConfig {
   const named = config.encodings?.[name] ?? {};
-  const ofVariable = ({ chunks, ...codecs }: EncodingConfig): EncodingConfig => ({
+  const { chunks: _chunks, ...codecs } = named;
+  const ofVariable = ({ chunks, ...own }: EncodingConfig): EncodingConfig => ({
     // Chunks of a variable have to fit it. Those of an encoding may name dimensions that not every variable has.
     ...(named.chunks === undefined && chunks !== undefined && { chunks }),
+    ...own,
     ...codecs,
-    ...withoutChunks(named),
   });
   const variables = Object.entries(config.variables).map(([path, each]) => [path, ofVariable(each)]);
   return {
@@ -22,10 +21,6 @@ export function configOfEncoding(config: DatasetConfig, name: string): DatasetCo
     encoding: { ...config.encoding, ...named },
     variables: Object.fromEntries(variables),
   };
-}
-
-function withoutChunks({ chunks: _chunks, ...codecs }: EncodingConfig): EncodingConfig {
-  return codecs;
 }
 
 /**
@@ -36,19 +31,19 @@ function withoutChunks({ chunks: _chunks, ...codecs }: EncodingConfig): Encoding
 export function* withEncodings(
   plain: DatasetSnapshot,
   encodings: ReadonlyMap<string, DatasetSnapshot>,
-  { openLevelReader = noReader }: OverviewOptions,
+  { openLevelReader: openReader }: OverviewOptions,
   snapshot: () => DatasetSnapshot,
 ): CooperativeTask<DatasetSnapshot> {
   if (encodings.size === 0) return plain;
+  const { immutable } = plain;
+  const context = { store: `${plain.identity}\n${plain.id}`, snapshot, openReader, immutable };
   const arrays = new Map<string, ServedArray>();
-  const store = `${plain.identity}\n${plain.id}`;
-  const open = (array: ServedArray) => openLevelReader(snapshot(), array);
   for (const [path, array] of plain.arrays) {
     yield;
     const cuts = [...encodings.values()].flatMap((each) => {
       const encoded = each.arrays.get(path);
       // Other codecs alone make no other cut.
-      return encoded?.plan.kind === "rechunk" ? cutOf(encoded, store, plain.immutable, open) : [];
+      return encoded?.plan.kind === "rechunk" ? cutOf(encoded, context) : [];
     });
     arrays.set(path, Object.freeze({ ...array, cuts: cuts.length > 0 ? cuts : undefined }));
   }
@@ -73,33 +68,11 @@ function encodedBy(encoded: DatasetSnapshot, dataset: () => DatasetSnapshot): Da
   });
 }
 
-function noReader(): never {
-  throw new ZpublishError("internal", "expected a server to read chunks of encodings");
-}
-
-/**
- * Describes the chunks that are served of an array as stored ones, so that others are made of them, from the cache.
- * @param store As in `ServedChunks`.
- */
-function cutOf(
-  array: ServedArray,
-  store: string,
-  immutable: boolean,
-  open: (array: ServedArray) => ChunkReader,
-): StoredArray {
+/** Describes the chunks that are served of an array as stored ones, so that others are made of them, from the cache. */
+function cutOf(array: ServedArray, context: LevelContext): StoredArray {
   const { stored, document, plan } = array;
   const { name, path, shape, dataType, fill, dimNames, attrs } = stored;
-  let reader: ChunkReader | undefined;
-  const chunks: ServedChunks = {
-    kind: "served",
-    ...{ store, path, plan: plan.id },
-    ...(!immutable && { joined: growthOf(stored.chunks, plan) }),
-    level: 1,
-    openReader() {
-      reader ??= open(array);
-      return reader;
-    },
-  };
+  const chunks = servedChunksOf({ path, below: stored.chunks, plan }, context, () => array);
   return Object.freeze({
     ...{ name, path, shape, dataType, fill, dimNames, attrs, chunks },
     chunkShape: document.chunks,

@@ -9,7 +9,7 @@ import { Exchange, type ExchangeContext, withVary, writeHead } from "./exchange.
 import { ALLOWED_METHODS, createCors, type HeaderLines, isHeaderValue, statusLine } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
 import type { RouteCounts } from "./load-limits.js";
-import type { DocumentReply, RenderErrorPage, Reply } from "./reply.js";
+import type { DocumentReply, RedirectReply, RenderErrorPage, Reply } from "./reply.js";
 import {
   negotiateDocument,
   requestedRange,
@@ -160,8 +160,7 @@ function sendReply(exchange: Exchange, reply: Reply): void | Promise<void> {
     case "stream":
       return sendStreamReply(exchange, reply);
     case "redirect":
-      if (reply.to === "with-slash") sendRedirect(exchange);
-      else sendRedirectTo(exchange, reply.to.url, reply.to.status);
+      sendRedirect(exchange, reply.to);
       return undefined;
     default:
       throw new ZpublishError("internal", `Expected a reply of the handler, received ${describe(reply)}`);
@@ -176,23 +175,12 @@ function sendDocument(exchange: Exchange, reply: DocumentReply): void | Promise<
     : sendRepresentation(exchange, variant, range);
 }
 
-function sendRedirect(exchange: Exchange): void {
+function sendRedirect(exchange: Exchange, to: RedirectReply["to"] = "with-slash"): void {
   const { query, context } = exchange;
   const { cacheControl, access, rootPath } = context;
   // The client needs a prefix that a proxy took away, but not the host.
   const path = exchange.publicPrefix + exchange.head.path.slice(rootPath.length);
-  const lines = [
-    ["Location", locationWithSlash(path, query)],
-    ["Cache-Control", access.cacheControlOfAddress(cacheControl)],
-  ] as const;
-  exchange.cork(() => {
-    writeHead(exchange, "301 Moved Permanently", withVary(lines, access.vary));
-    exchange.endBodiless(0);
-  });
-}
-
-function sendRedirectTo(exchange: Exchange, url: string, status: number): void {
-  const { cacheControl, access } = exchange.context;
+  const { url, status } = to === "with-slash" ? { url: locationWithSlash(path, query), status: 301 } : to;
   const lines = [
     ["Location", url],
     ["Cache-Control", access.cacheControlOfAddress(cacheControl)],

@@ -2,16 +2,23 @@ import { hasFlags, type Packing, packingOf } from "../../cf/packing.js";
 import { encoderRevision } from "../../codec/encoder-revision.js";
 import { isNumeric, openRows } from "../../codec/item-rows.js";
 import { LazyMap } from "../../collections/lazy-map.js";
+import { ZpublishError } from "../../errors.js";
 import { isJsonArray, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
 import type { DataTree, Group, Variable } from "../../model/data-tree.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
 import { encodeFillItem, fillItemToJson } from "../../model/fill-value.js";
-import type { ChunkReader, ServedChunks } from "../../zarr/chunk-reader.js";
+import type { ChunkReader, ChunkSource, ServedChunks } from "../../zarr/chunk-reader.js";
 import { type CodecSpec, DEFAULT_COMPRESSOR } from "../../zarr/codec-step.js";
 import { codecRule, completeCodec, encodeProblem } from "../../zarr/plan/codec-rules.js";
 import { createSteps, encodedCodec } from "../../zarr/plan/codec-steps.js";
 import { createComputePlan, createEncodingPlan } from "../../zarr/plan/create-encoding-plan.js";
-import { type CoarsenMethod, growthOf, type LevelMethod, unservable } from "../../zarr/plan/encoding-plan.js";
+import {
+  type CoarsenMethod,
+  type EncodingPlan,
+  growthOf,
+  type LevelMethod,
+  unservable,
+} from "../../zarr/plan/encoding-plan.js";
 import type { StoredArray, StoredFill } from "../../zarr/stored-array.js";
 import {
   createServedArray,
@@ -145,10 +152,10 @@ export interface LevelRequest {
 export interface LevelContext {
   /** Name of the dataset and of the place of its data. */
   readonly store: string;
-  /** Returns the snapshot that has the level; called when chunks are read for the level above. */
+  /** Returns the snapshot that has the array; called when its chunks are read. */
   readonly snapshot: () => DatasetSnapshot;
-  /** Opens the reader of a level's chunks: `ChunkService.openReader`. */
-  readonly openReader: (snapshot: DatasetSnapshot, array: ServedArray) => ChunkReader;
+  /** Opens the reader of an array's chunks: `ChunkService.openReader`. Default: they cannot be read. */
+  readonly openReader?: ((snapshot: DatasetSnapshot, array: ServedArray) => ChunkReader) | undefined;
   /** As in `DatasetSnapshot`. */
   readonly immutable: boolean;
   /** As in `SnapshotOptions`. */
@@ -204,22 +211,39 @@ export function createLevelArray(
     },
     options,
   );
-  let reader: ChunkReader | undefined;
-  const chunks: ServedChunks = {
-    kind: "served",
-    store: context.store,
-    path,
-    plan: stored.chunks.kind === "served" ? `${stored.chunks.plan}.${plan.id}` : plan.id,
-    ...(!context.immutable && { joined: growthOf(stored.chunks, plan) }),
-    level: stored.chunks.kind === "served" ? stored.chunks.level + 1 : 1,
-    openReader() {
-      reader ??= context.openReader(context.snapshot(), level);
-      return reader;
-    },
-  };
+  const chunks = servedChunksOf({ path, below: stored.chunks, plan }, context, () => level);
   const served = createServedArray({ ...fields, chunks }, { ...planned, plan }, variable.dims, false);
   const level: ServedArray = Object.freeze({ ...served, isOfOverviews: true });
   return level;
+}
+
+/**
+ * Describes chunks that are served of an array as stored ones, of which others are made: those of a level, or of another encoding.
+ * @param made Path of the array, what its chunks are made of, and how.
+ * @param array Returns the array.
+ */
+export function servedChunksOf(
+  made: { readonly path: string; readonly below: ChunkSource; readonly plan: EncodingPlan },
+  { store, immutable, openReader = noReader, snapshot }: LevelContext,
+  array: () => ServedArray,
+): ServedChunks {
+  const { path, below, plan } = made;
+  let reader: ChunkReader | undefined;
+  return {
+    kind: "served",
+    ...{ store, path },
+    plan: below.kind === "served" ? `${below.plan}.${plan.id}` : plan.id,
+    ...(!immutable && { joined: growthOf(below, plan) }),
+    level: below.kind === "served" ? below.level + 1 : 1,
+    openReader() {
+      reader ??= openReader(snapshot(), array());
+      return reader;
+    },
+  };
+}
+
+function noReader(): never {
+  throw new ZpublishError("internal", "expected a server to read chunks that it makes itself");
 }
 
 function assertCanTake(method: LevelMethod, dataType: DataType, path: string): void {

@@ -25,7 +25,7 @@ export interface OverviewOptions {
   /** Largest decoded size of a chunk that is not passed through. Default 1 GiB. */
   readonly maxChunkBytes?: number | undefined;
   /** Opens the reader of the chunks of an array, which the server makes itself. Default: they cannot be read. */
-  readonly openLevelReader?: LevelContext["openReader"] | undefined;
+  readonly openLevelReader?: LevelContext["openReader"];
 }
 
 /** Raised whenever other levels are made of the same dataset and configuration. */
@@ -65,7 +65,7 @@ function createOverviews(
   const context: LevelContext = {
     store: `${dataset.identity}\n${dataset.id}`,
     snapshot: () => overviews,
-    openReader: options.openLevelReader ?? noReader,
+    openReader: options.openLevelReader,
     immutable: dataset.immutable,
     maxChunkBytes: options.maxChunkBytes,
   };
@@ -143,10 +143,6 @@ function createOverviews(
     levels,
   });
   return overviews;
-}
-
-function noReader(): never {
-  throw new ZpublishError("internal", "expected a server to read chunks of overviews");
 }
 
 /** Returns an array with other attributes; the same one if they are its own. */

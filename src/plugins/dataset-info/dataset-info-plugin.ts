@@ -33,10 +33,11 @@ const JSON_TYPE = "application/json";
 const HTML_TYPE = "text/html; charset=utf-8";
 const DATASET = "/datasets/{dataset_id}";
 const GROUP = "/groups/{group_path:path}";
-const DATASET_PARAMETERS = { dataset_id: "Id of a dataset, as `/datasets` lists it" };
-const GROUP_PARAMETERS = {
-  ...DATASET_PARAMETERS,
+/** Parameters of paths, by name. */
+const PATH_PARAMETERS = {
+  dataset_id: "Id of a dataset, as `/datasets` lists it",
   group_path: "Path of a group, as `groups` lists it: `/a/b` or `a/b`; empty for the root",
+  encoding: "Name of the encoding, as `info` lists it",
 };
 
 /** The plugin that describes datasets and their groups, as JSON and as pages. */
@@ -64,7 +65,7 @@ function datasetRoute(
   return {
     path: `${DATASET}${path}`,
     priority: "page",
-    operation: { ...operation, parameters: path.startsWith(GROUP) ? GROUP_PARAMETERS : DATASET_PARAMETERS },
+    operation: { ...operation, parameters: PATH_PARAMETERS },
     handler: (request) => answer(datasets.get(request.params.dataset_id as string), request),
   };
 }
@@ -76,6 +77,21 @@ function groupOf(snapshot: DatasetView, { params }: RouteRequest): Group {
 function pageRoutes(context: PluginContext): readonly Route[] {
   const page = (path: string, summary: string, answer: SnapshotHandler) =>
     datasetRoute(context, path, { summary, contentType: HTML_TYPE }, answer);
+  /** Directory listing of the stores of another form of a dataset, to which those of its stores lead back. */
+  const listing = (
+    path: string,
+    what: string,
+    find: (snapshot: DatasetView, request: RouteRequest) => DatasetView,
+  ) => [
+    page(path, `Redirects to the directory listing of ${what}`, (snapshot, request) => {
+      find(snapshot, request);
+      return { kind: "redirect", to: "with-slash" };
+    }),
+    page(`${path}/`, `Directory listing of ${what}, with relative links`, (snapshot, request) => {
+      const below = `${path.slice(1)}/`.replace("{encoding}", String(request.params.encoding));
+      return context.pages.listing(find(snapshot, request), below);
+    }),
+  ];
   return [
     page("", "Redirects to the dataset's page", () => ({ kind: "redirect", to: "with-slash" })),
     page("/", "Page of a dataset", (snapshot, request) =>
@@ -84,41 +100,12 @@ function pageRoutes(context: PluginContext): readonly Route[] {
     page("/tree", "Page of a dataset with all its groups", (snapshot, request) =>
       context.pages.reply(snapshot, snapshot.tree.root, true, request),
     ),
-    page("/overviews", "Redirects to the directory listing of the overviews", (snapshot) => {
-      overviewsOf(snapshot);
-      return { kind: "redirect", to: "with-slash" };
-    }),
-    page("/overviews/", "Directory listing of the overviews, with relative links", (snapshot) =>
-      context.pages.listing(overviewsOf(snapshot), "overviews/"),
+    ...listing("/overviews", "the overviews", overviewsOf),
+    ...listing("/encodings/{encoding}", "a dataset in another encoding", (snapshot, { params }) =>
+      encodingOf(snapshot, params.encoding as string),
     ),
-    ...encodingPages(context),
     page(GROUP, "Page of a group", (snapshot, request) =>
       context.pages.reply(snapshot, groupOf(snapshot, request), false, request),
-    ),
-  ];
-}
-
-/** Directory listing of the stores of a further encoding, to which those of its stores lead back. */
-function encodingPages(context: PluginContext): readonly Route[] {
-  const { datasets } = context;
-  const find = ({ params }: RouteRequest) =>
-    encodingOf(datasets.get(params.dataset_id as string), params.encoding as string);
-  const page = (path: string, summary: string, handler: Route["handler"]): Route => ({
-    path: `${DATASET}/encodings/{encoding}${path}`,
-    priority: "page",
-    operation: {
-      ...{ summary, contentType: HTML_TYPE },
-      parameters: { ...DATASET_PARAMETERS, encoding: "Name of the encoding, as `info` lists it" },
-    },
-    handler,
-  });
-  return [
-    page("", "Redirects to the directory listing of an encoding", (request) => {
-      find(request);
-      return { kind: "redirect", to: "with-slash" };
-    }),
-    page("/", "Directory listing of a dataset in another encoding, with relative links", (request) =>
-      context.pages.listing(find(request), `encodings/${request.params.encoding}/`),
     ),
   ];
 }

@@ -118,35 +118,19 @@ export function cutBox(grid: PickedGrid, box: readonly PickedAxis[], itemBytes: 
 /** Cuts an axis where chunks end. @param chunks Chunks per slice. */
 function cutAxis(axis: PickedAxis, chunkLength: number, chunks: number): AxisSlice[] {
   if (countChunksOfAxis(axis, chunkLength) <= chunks) return [{ axis, to: { first: 0, step: 1 } }];
-  if ("indexes" in axis) {
-    const lists: number[][] = [];
-    let count = 0;
-    for (const { to } of partsOfAxis(axis, chunkLength)) {
-      if (count++ % chunks === 0) lists.push([]);
-      const list = lists.at(-1)!;
-      for (const at of to as Uint32Array) list.push(at);
-    }
-    return lists.map((list) => {
-      const to = Uint32Array.from(list).sort();
-      return { axis: { indexes: Float64Array.from(to, (at) => axis.indexes[at]!) }, to };
-    });
-  }
+  const parts = [...partsOfAxis(axis, chunkLength)];
   const slices: AxisSlice[] = [];
-  const { begin, step } = axis;
-  let first = 0;
-  let length = 0;
-  let count = 0;
-  const end = () => {
-    if (length > 0)
-      slices.push({ axis: { begin: begin + first * step, count: length, step }, to: { first, step: 1 } });
-    first += length;
-    length = 0;
-  };
-  for (const part of partsOfAxis(axis, chunkLength)) {
-    if (count++ % chunks === 0) end();
-    length += part.length;
+  for (let at = 0; at < parts.length; at += chunks) {
+    const lot = parts.slice(at, at + chunks);
+    if ("indexes" in axis) {
+      const to = Uint32Array.from(lot.flatMap((part) => [...(part.to as Uint32Array)])).sort();
+      slices.push({ axis: { indexes: Float64Array.from(to, (each) => axis.indexes[each]!) }, to });
+    } else {
+      const { to } = lot[0] as { readonly to: { readonly first: number; readonly step: number } };
+      const count = lot.reduce((sum, { length }) => sum + length, 0);
+      slices.push({ axis: sliceOfAxis(axis, to.first, count), to });
+    }
   }
-  end();
   return slices;
 }
 
