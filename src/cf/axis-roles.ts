@@ -59,12 +59,17 @@ const NAMES: readonly (readonly [RegExp, AxisRole])[] = [
 
 /** Tells whether a coordinate holds latitudes, by its standard name or units (CF section 4.1). */
 export function isLatitude(attrs: JsonObject): boolean {
-  return attrs.standard_name === "latitude" || matches(attrs.units, LATITUDE_UNITS);
+  return attrs.standard_name === "latitude" || (!isRotated(attrs) && matches(attrs.units, LATITUDE_UNITS));
 }
 
 /** Tells whether a coordinate holds longitudes, by its standard name or units (CF section 4.2). */
 export function isLongitude(attrs: JsonObject): boolean {
-  return attrs.standard_name === "longitude" || matches(attrs.units, LONGITUDE_UNITS);
+  return attrs.standard_name === "longitude" || (!isRotated(attrs) && matches(attrs.units, LONGITUDE_UNITS));
+}
+
+/** Whether degrees are those of a rotated pole, in whatever units (CF section 5.6). */
+function isRotated({ standard_name }: JsonObject): boolean {
+  return standard_name === "grid_latitude" || standard_name === "grid_longitude";
 }
 
 /**

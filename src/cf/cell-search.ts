@@ -19,35 +19,42 @@ export interface CellBox {
 export type DegreeBounds = readonly [from: number | undefined, to: number | undefined];
 
 /**
- * Returns the smallest box of rows and columns that holds all cells of a region. Longitudes are equal modulo 360 and go eastward from the
+ * Finds the smallest box of rows and columns that holds all cells of a region. Longitudes are equal modulo 360 and go eastward from the
  * first bound; latitudes may come in either order. The box is empty if no cell lies in the region.
+ * @throws ZpublishError `invalid-query` if one bound of longitudes is open: a circle has no end
  */
-export function cellBox(
+export function* cellBoxSteps(
   { rows, columns, latitudes, longitudes }: CellPlaces,
   [south = -90, north = 90]: DegreeBounds,
   [west, east]: DegreeBounds,
-): CellBox {
+): CooperativeTask<CellBox> {
+  if ((west === undefined) !== (east === undefined))
+    throw refusal("longitude", "both bounds of longitudes, or none", `${west ?? ".."}/${east ?? ".."}`);
   const [least, greatest] = south < north ? [south, north] : [north, south];
-  const first = west ?? (east ?? 180) - 360;
-  const width = (east ?? first + 360) - first;
-  const span = width < 0 ? modulo(width) : width;
+  const [first, last] = [west ?? -180, east ?? 180];
+  const width = last - first;
+  const span = (width < 0 ? modulo(width) : width) + 2 * ROUNDING;
   const box = { top: rows, bottom: -1, left: columns, right: -1 };
   for (let row = 0, cell = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++, cell++) {
       const latitude = latitudes[cell]!;
-      if (!(latitude >= least && latitude <= greatest) || !(modulo(longitudes[cell]! - first) <= span))
-        continue;
+      const east = modulo(longitudes[cell]! - first + ROUNDING);
+      if (!(latitude >= least && latitude <= greatest && east <= span)) continue;
       if (row < box.top) box.top = row;
       box.bottom = row;
       if (column < box.left) box.left = column;
       if (column > box.right) box.right = column;
     }
+    yield;
   }
   const range = (begin: number, end: number) =>
     ({ begin: Math.min(begin, end), count: end - begin, step: 1 }) as const;
   if (box.bottom === -1) return { y: range(0, 0), x: range(0, 0) };
   return { y: range(box.top, box.bottom + 1), x: range(box.left, box.right + 1) };
 }
+
+/** Degrees that a turn may add to the rounding of a bound. */
+const ROUNDING = 1e-9;
 
 function modulo(degrees: number): number {
   return degrees - Math.floor(degrees / 360) * 360;
@@ -87,16 +94,8 @@ export function* cellSearchSteps(places: CellPlaces): CooperativeTask<CellSearch
   }
   const bounds = new Float64Array(blocks.length);
   return (latitude, longitude) => {
-    if (!(Math.abs(latitude) <= 90) || !Number.isFinite(longitude)) {
-      const expected = "a latitude from -90 to 90 and a longitude";
-      throw new ZpublishError(
-        "invalid-query",
-        `Expected ${expected}, received ${latitude} and ${longitude}`,
-        {
-          details: { parameter: "latitude", type: "label", input: `${latitude}, ${longitude}` },
-        },
-      );
-    }
+    if (!(Math.abs(latitude) <= 90) || !Number.isFinite(longitude))
+      throw refusal("latitude", "a latitude from -90 to 90 and a longitude", `${latitude} and ${longitude}`);
     const [x, y, z] = pointOf(latitude, longitude);
     for (let index = 0; index < bounds.length; index++) {
       const { centre, radius } = blocks[index]!;
@@ -116,6 +115,11 @@ export function* cellSearchSteps(places: CellPlaces): CooperativeTask<CellSearch
     }
     return { cell, distance: 2 * EARTH_RADIUS * Math.asin(Math.min(1, Math.sqrt(least) / 2)) };
   };
+}
+
+function refusal(parameter: string, expected: string, input: string): ZpublishError {
+  const details = { parameter, type: "label", input };
+  return new ZpublishError("invalid-query", `Expected ${expected}, received ${input}`, { details });
 }
 
 interface Block {

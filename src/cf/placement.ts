@@ -147,15 +147,15 @@ export function groupOf(path: string): string {
 const LATITUDE_NAME = /^(?:[xtuvfqc]|nav_?|geo)?lat(?:itudes?)?(?:_\w+)?$/i;
 const LONGITUDE_NAME = /^(?:[xtuvfqc]|nav_?|geo)?lon(?:g|gitudes?)?(?:_\w+)?$/i;
 
-/** Creates a function that finds latitudes and longitudes of the cells of a variable (CF section 5.2). */
-function createGridFinder<V extends CfVariable>(variables: Iterable<V>) {
+/** Creates a function that finds latitudes and longitudes of the cells of a variable (CF section 5.2), whatever its axes are. */
+export function createGridFinder<V extends CfVariable>(variables: Iterable<V>) {
   const [latitudes, longitudes]: [V[], V[]] = [[], []];
   for (const each of variables) {
     if (each.dims.length < 2) continue;
-    if (isLatitude(each.attrs) || isNamed(each, LATITUDE_NAME)) latitudes.push(each);
+    if (isLatitudes(each)) latitudes.push(each);
     else if (isLongitudes(each)) longitudes.push(each);
   }
-  return (variable: CfVariable): Placement<V> | undefined => {
+  return (variable: CfVariable): Pick<Placement<V>, "plane" | "grid"> | undefined => {
     const rank = (each: V) => rankOf(each, variable);
     for (const latitude of latitudes
       .filter((each) => fits(each, variable))
@@ -170,6 +170,11 @@ function createGridFinder<V extends CfVariable>(variables: Iterable<V>) {
     }
     return undefined;
   };
+}
+
+/** Tells whether a variable holds latitudes, as {@link isLongitudes} does of longitudes. */
+export function isLatitudes(variable: CfVariable): boolean {
+  return isLatitude(variable.attrs) || isNamed(variable, LATITUDE_NAME);
 }
 
 /** Tells whether a variable holds longitudes, by its attributes, or by its usual name if these do not say what it holds. */

@@ -4,11 +4,19 @@ import {
   type CellBox,
   type CellPlaces,
   type CellSearch,
-  cellBox,
+  cellBoxSteps,
   cellSearchSteps,
   type NearestCell,
 } from "../cf/cell-search.js";
-import { type CfVariables, createPlacer, dimensionCoordinate, isLongitudes } from "../cf/placement.js";
+import {
+  type CfVariables,
+  createGridFinder,
+  createPlacer,
+  dimensionCoordinate,
+  isLatitudes,
+  isLongitudes,
+  type Placement,
+} from "../cf/placement.js";
 import { decodeCoordinate, NO_COORDINATE } from "../codec/items/decode-coordinate.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
@@ -51,10 +59,11 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
   }
 
   async function describe(snapshot: DatasetSnapshot, variable: Variable): Promise<Coordinates> {
-    const { place, variables, kept } = memoOf(snapshot);
+    const { place, gridsOf, variables, kept } = memoOf(snapshot);
     const placement = place(variable);
+    const named = variable.dims.map((dim) => dimensionCoordinate(variables, variable, dim));
     const axes = variable.dims.map(async (dim, index): Promise<CoordinateAxis> => {
-      const coordinate = dimensionCoordinate(variables, variable, dim);
+      const coordinate = named[index];
       const common = { dim, length: variable.shape[index]!, role: axisRole(dim, coordinate?.attrs) };
       if (coordinate === undefined) return { ...common, variable: undefined, ...NO_COORDINATE };
       const isEast =
@@ -69,14 +78,7 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
         return { ...common, variable: coordinate.path, ...found, isLongitude };
       });
     });
-    const { grid, plane, projection, isDegrees, isImage } = placement ?? {};
-    const [y, x] = [plane?.y ?? 0, plane?.x ?? 0];
-    const found = await Promise.all(axes);
-    return {
-      axes: found,
-      crs: projection ?? (isDegrees || found[x]?.isLongitude ? "degrees" : isImage ? "pixels" : undefined),
-      grid: grid && { latitude: grid.latitude.path, longitude: grid.longitude.path, y, x },
-    };
+    return { axes: await Promise.all(axes), ...lieOf(placement, named, () => gridsOf(variable)) };
   }
 
   const coordinates: CoordinateValues["coordinates"] = async (snapshot: DatasetSnapshot, { variable }) =>
@@ -130,7 +132,8 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
   return {
     coordinates,
     async cellBox(snapshot: DatasetSnapshot, array: ServedArray, latitudes, longitudes): Promise<CellBox> {
-      return cellBox((await cellsOf(snapshot, array)).places, latitudes, longitudes);
+      const { places } = await cellsOf(snapshot, array);
+      return runCooperatively(cellBoxSteps(places, latitudes, longitudes));
     },
     async nearestCells(
       snapshot: DatasetSnapshot,
@@ -149,6 +152,23 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
   };
 }
 
+/** Says how the axes of a variable lie on the Earth. @param named Their coordinates. */
+function lieOf(
+  placement: Placement<Variable> | undefined,
+  named: readonly (Variable | undefined)[],
+  findGrid: () => Pick<Placement<Variable>, "plane" | "grid"> | undefined,
+): Pick<Coordinates, "crs" | "grid"> {
+  const { projection, isDegrees, isImage } = placement ?? {};
+  // Latitudes and longitudes of cells beside coordinates of a projection.
+  const { grid, plane } = (projection === undefined ? placement : findGrid()) ?? {};
+  const isGeographic =
+    grid === undefined && named.some((each) => each && (isLatitudes(each) || isLongitudes(each)));
+  return {
+    crs: projection ?? (isDegrees || isGeographic ? "degrees" : isImage ? "pixels" : undefined),
+    grid: grid && { latitude: grid.latitude.path, longitude: grid.longitude.path, ...plane! },
+  };
+}
+
 type Kept = <T>(key: string, make: () => Promise<T>) => Promise<T>;
 
 /** What is known of a snapshot. */
@@ -156,6 +176,7 @@ interface SnapshotMemo {
   /** Tells snapshots apart: files of a join may change while identity and revision stay. */
   readonly number: number;
   readonly place: ReturnType<typeof createPlacer<Variable>>;
+  readonly gridsOf: ReturnType<typeof createGridFinder<Variable>>;
   readonly variables: CfVariables<Variable>;
   readonly kept: Kept;
 }
@@ -177,6 +198,7 @@ function createMemo({ arrays, tree }: DatasetSnapshot): SnapshotMemo {
   return {
     number: snapshotCount,
     place: createPlacer({ variables, attrs: tree.root.attrs }),
+    gridsOf: createGridFinder(variables.values()),
     variables,
     kept,
   };

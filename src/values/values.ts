@@ -72,7 +72,7 @@ export interface ReadCost {
 export interface Coordinates {
   /** One per axis of the array. */
   readonly axes: readonly CoordinateAxis[];
-  /** How the axes Y and X lie on the Earth; undefined if that is not known. */
+  /** How the axes Y and X lie on the Earth: `degrees` if they are latitudes and longitudes, or one is; undefined if not known. */
   readonly crs: GridReference | undefined;
   /** Latitudes and longitudes of all cells; undefined if the array has no two-dimensional ones. */
   readonly grid: CellGrid | undefined;
@@ -95,7 +95,8 @@ export interface CoordinateValues {
   /**
    * Returns the smallest box of rows and columns that holds all cells of a region, by their latitudes and longitudes; empty if there are
    * none. Longitudes go eastward from the first bound.
-   * @throws ZpublishError `invalid-query` if the array has none, or if they move from one step to the next
+   * @throws ZpublishError `invalid-query` if the array has none, if they move from one step to the next, or if one bound of longitudes
+   * is open: a circle has no end
    */
   cellBox(
     snapshot: DatasetView,

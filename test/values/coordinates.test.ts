@@ -782,3 +782,108 @@ t.test("cells without a place are never the nearest, and a grid that moves is re
     message: /received some that move along 'Time'/,
   });
 });
+
+/** A grid around a pole that lies within it, of `size` rows and columns, its longitudes from `west` on. */
+function polarGrid(size: number, west: number): Readonly<Record<string, Made>> {
+  const dims = ["rlat", "rlon"];
+  const shape = [size, size];
+  const at = (cell: number) => {
+    const [up, right] = [Math.floor(cell / size) - (size - 1) / 2, (cell % size) - (size - 1) / 2];
+    const longitude = (Math.atan2(right, -up) * 180) / Math.PI;
+    return [90 - Math.hypot(up, right), west + ((longitude - west + 720) % 360)] as const;
+  };
+  const all = Array.from({ length: size * size }, (_, cell) => at(cell));
+  const axis = (name: string, standard: string): Made => ({
+    ...{ dims: [name], shape: [size], dtype: "<f4", values: range(size, (index) => index * 0.5) },
+    attrs: { standard_name: standard, units: "degrees" },
+  });
+  return {
+    rlat: axis("rlat", "grid_latitude"),
+    rlon: axis("rlon", "grid_longitude"),
+    lat: {
+      dims,
+      shape,
+      dtype: "<f8",
+      values: all.map(([value]) => value),
+      attrs: { units: "degrees_north" },
+    },
+    lon: { dims, shape, dtype: "<f8", values: all.map(([, value]) => value), attrs: EAST },
+    T: { dims, shape, dtype: "<f4", values: [], attrs: { grid_mapping: "pole" } },
+    zonal: { dims: ["rlat"], shape: [size], dtype: "<f4", values: [] },
+  };
+}
+
+t.test("degrees of a rotated pole are no latitudes and longitudes", async (t) => {
+  const made = polarGrid(9, -180);
+  const { lat: _lat, lon: _lon, ...bare } = made;
+  const attrs = {
+    grid_mapping_name: "rotated_latitude_longitude",
+    grid_north_pole_latitude: 39.25,
+    grid_north_pole_longitude: -162,
+  };
+  const pole: Made = { dims: [], shape: [], dtype: "<i4", values: [0], attrs };
+  const north = (name: string): Made => ({
+    ...made.rlat!,
+    attrs: { standard_name: name, units: "degrees_north" },
+  });
+  const grid = { latitude: "lat", longitude: "lon", y: 0, x: 1 };
+  const cases: [string, Readonly<Record<string, Made>>, string, unknown, typeof grid | undefined][] = [
+    ["with a grid mapping", { ...made, pole }, "T", "projection", grid],
+    ["without one", made, "T", undefined, grid],
+    ["without latitudes of cells", { ...bare, pole }, "T", "projection", undefined],
+    ["with neither", bare, "T", undefined, undefined],
+    ["in degrees north", { ...bare, rlat: north("grid_latitude") }, "T", undefined, undefined],
+    ["along one axis", bare, "zonal", undefined, undefined],
+    ["true latitudes along one axis", { ...bare, rlat: north("latitude") }, "zonal", "degrees", undefined],
+  ];
+  for (const [what, variables, path, crs, expected] of cases) {
+    const { snapshot, coordinates, arrayOf } = datasetOf(variables);
+    const found = await coordinates.coordinates(snapshot, arrayOf(path));
+    t.same([typeof found.crs === "object" ? "projection" : found.crs, found.grid], [crs, expected], what);
+  }
+});
+
+const OPEN = [undefined, undefined] as const;
+
+t.test("regions over a pole and over the seam are found, whatever numbers longitudes have", async (t) => {
+  const cases: [string, [number?, number?], [number?, number?], string][] = [
+    ["around the pole", [87.9, 90], [], "2 5, 2 5"],
+    ["half a turn", [87.9, 90], [-90, 90], "2 3, 2 5"],
+    ["a quarter of it", [80, 89.5], [1, 89], "0 4, 5 4"],
+    ["across the seam", [80, 89.5], [170, -170], "5 4, 4 1"],
+    ["the same in other numbers", [89.5, 80], [170, 190], "5 4, 4 1"],
+    ["and in others", [80, 89.5], [-190, -170], "5 4, 4 1"],
+    ["all around", [-90, 90], [0, 360], "0 9, 0 9"],
+    ["all", [], [], "0 9, 0 9"],
+    ["none", [-90, 50], [], "0 0, 0 0"],
+  ];
+  for (const west of [-180, 0]) {
+    const { snapshot, coordinates, arrayOf } = datasetOf(polarGrid(9, west));
+    for (const [what, [south, north], [from, to], expected] of cases) {
+      const { y, x } = await coordinates.cellBox(snapshot, arrayOf("T"), [south, north], [from, to]);
+      t.equal(`${y.begin} ${y.count}, ${x.begin} ${x.count}`, expected, `${what} from ${west}`);
+    }
+    const places = [
+      [90, 17],
+      [86.4, -179.9],
+      [86.4, 180.1],
+      [86, 450],
+    ] as const;
+    const found = await coordinates.nearestCells(snapshot, arrayOf("T"), places);
+    t.same(
+      found.map(({ cell }) => cell),
+      [4 * 9 + 4, 8 * 9 + 4, 8 * 9 + 4, 4 * 9 + 8],
+    );
+    await t.rejects(coordinates.cellBox(snapshot, arrayOf("T"), [80, 90], [10, undefined]), {
+      message: /both bounds of longitudes, or none, received 10\/\.\./,
+    });
+  }
+  const made = polarGrid(9, 0);
+  const missing = (each: Made): Made => ({
+    ...each,
+    values: (each.values as number[]).map((value, cell) => (cell % 9 < 3 ? Number.NaN : value)),
+  });
+  const swath = datasetOf({ ...made, lat: missing(made.lat!), lon: missing(made.lon!) });
+  const box = await swath.coordinates.cellBox(swath.snapshot, swath.arrayOf("T"), OPEN, OPEN);
+  t.same([box.x.begin, box.x.count], [3, 6], "cells without a place are in no region");
+});

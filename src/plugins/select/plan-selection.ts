@@ -189,11 +189,8 @@ export function axisNamed(name: string, { dims }: Variable, coordinates: Coordin
   const role = roleOf(name);
   if (at >= 0 || role === undefined || coordinates === undefined) return at;
   // Coordinates of a projection are no latitudes and longitudes, even if they are degrees: rotated poles.
-  const isProjected = typeof coordinates.crs === "object";
-  const isMeant = ({ units = "" }: CoordinateAxis) => role === "T" || (!isProjected && /^deg/i.test(units));
-  return coordinates.axes.findIndex(
-    (axis) => axis.role === role && axis.variable !== undefined && isMeant(axis),
-  );
+  if (role !== "T" && coordinates.crs !== "degrees") return -1;
+  return coordinates.axes.findIndex((axis) => axis.role === role && axis.variable !== undefined);
 }
 
 /** Returns which of the two coordinates of a curvilinear grid a query names; undefined if none. */

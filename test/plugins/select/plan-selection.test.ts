@@ -76,7 +76,7 @@ function coordinatesOf({ dims, shape }: Variable): Coordinates {
       isLongitude: dim === "lon",
     };
   });
-  return { axes, crs: undefined, grid: undefined };
+  return { axes, crs: "degrees", grid: undefined };
 }
 
 function plan(
