@@ -30,8 +30,13 @@ export { type IdSelection, selectIds } from "./dataset/id-page.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export type { CooperativeTask } from "./event-loop/cooperative-task.js";
 export { writeArrow } from "./export/arrow-writer.js";
-export { type ExportedDataset, type ExportedVariable, POINT, TEXT_TYPE } from "./export/exported-dataset.js";
-export type { DatasetWriter } from "./export/file-body.js";
+export {
+  type DatasetWriter,
+  type ExportedDataset,
+  type ExportedVariable,
+  POINT,
+  TEXT_TYPE,
+} from "./export/exported-dataset.js";
 export { writeNetcdf } from "./export/netcdf-writer.js";
 export { writeNpy } from "./export/npy-writer.js";
 export { tableByteLength } from "./export/table.js";

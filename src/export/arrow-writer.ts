@@ -1,7 +1,7 @@
 import { Builder } from "flatbuffers";
 import { wrongParameter } from "../http/query.js";
 import type { ValueBlock } from "../values/values.js";
-import type { DatasetWriter } from "./file-body.js";
+import type { DatasetWriter } from "./exported-dataset.js";
 import { type TableColumn, type TableRows, tableColumns, tableRows } from "./table.js";
 
 type ArrowColumn = Pick<TableColumn, "name" | "dataType">;
@@ -27,7 +27,7 @@ const SECONDS: Readonly<Record<string, bigint>> = { D: 86_400n, h: 3_600n, m: 60
 
 /** Writes a dataset as a table in Arrow's format of streams. */
 export const writeArrow: DatasetWriter = async (dataset, values) => {
-  const columns = tableColumns(dataset, dataset.isDecoded ? "datetime" : "number");
+  const columns = tableColumns(dataset, true);
   // Columns of a type that Arrow does not have are refused before anything is read.
   writeArrowStream(columns, (async function* () {})());
   return {

@@ -1,7 +1,8 @@
 import type { ArrayView, DatasetView } from "../dataset/dataset.js";
+import type { ByteRange } from "../http/reply.js";
 import type { JsonObject } from "../json/json-value.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
-import type { AxisSelection, ValueBlock } from "../values/values.js";
+import type { AxisSelection, ValueBlock, Values } from "../values/values.js";
 
 /** What is written: variables of a dataset, or pieces of them. */
 export interface ExportedDataset {
@@ -42,6 +43,27 @@ export type ValueSource =
   | { readonly array: ArrayView; readonly points: Int32Array }
   /** Values in memory. */
   | { readonly block: ValueBlock };
+
+/** A file that a dataset becomes. */
+export interface FileBody {
+  /** Known of NetCDF and npy before any value is read. */
+  readonly byteLength?: number;
+  /**
+   * Makes the file, or a range of it if its length is known. Only what lies in the range is read. The memory of a piece may be used again
+   * when the next one is asked for.
+   */
+  pieces(range: ByteRange | undefined, signal: AbortSignal): AsyncIterable<Uint8Array>;
+}
+
+/**
+ * Lays out a dataset in a format. Nothing is read, but texts of any length for the longest of them if the format has the length of a file.
+ * @throws ZpublishError `invalid-query` if the format cannot hold the dataset
+ */
+export type DatasetWriter = (
+  dataset: ExportedDataset,
+  values: Values,
+  signal: AbortSignal,
+) => Promise<FileBody>;
 
 /** Type of texts of any length. */
 export const TEXT_TYPE = parseDataType("|O");

@@ -1,36 +1,43 @@
-import { wrongParameter } from "../http/query.js";
-import type { JsonObject } from "../json/json-value.js";
 import { elementCount } from "../model/data-tree.js";
-import type { ValueBlock } from "../values/values.js";
+import type { ValueBlock, Values } from "../values/values.js";
+import type { DatasetWriter, ExportedDataset, ExportedVariable, FileBody } from "./exported-dataset.js";
 import {
   bytesOfTexts,
+  createColumn,
   createFileBody,
-  type DatasetWriter,
-  type FileBody,
-  type FilePart,
-  type OutputVariable,
-  outputOf,
+  type FileColumn,
+  type FileRows,
+  longestText,
 } from "./file-body.js";
-import { NC, type NcAttribute, type NcType, type NcVersion, netcdfAttributes } from "./netcdf-attributes.js";
+import {
+  NC,
+  type NcAttribute,
+  type NcType,
+  type NcVersion,
+  netcdfAttributes,
+  netcdfStorage,
+} from "./netcdf-types.js";
 
-/** A file as it will be: its length is known before any value is read. */
-export interface NetcdfFile extends FileBody {
-  /** Version of the format, as the byte behind `CDF` says it: 1, 2 (64-bit offsets) or 5 (64-bit sizes and integers). */
-  readonly version: NcVersion;
-}
-
-/** A variable with its place in the file. */
-interface PlacedVariable {
-  readonly variable: OutputVariable;
+/** A variable as the file has it. */
+interface FileVariable extends FileColumn {
+  readonly name: string;
   readonly type: NcType;
   /** Dimensions as the file has them: those of characters included. */
   readonly dims: readonly string[];
   readonly attributes: readonly NcAttribute[];
-  /** Bytes of one item of the variable in the file: of all its characters if it is text. */
-  readonly itemBytes: number;
   /** Bytes of the variable, or of one record of it, without padding. */
-  readonly byteLength: number;
+  readonly rowBytes: number;
   readonly isRecord: boolean;
+}
+
+/** Everything that a header lists. */
+interface HeaderLists {
+  readonly lengths: ReadonlyMap<string, number>;
+  readonly record: string | undefined;
+  readonly placed: readonly FileVariable[];
+  readonly globals: readonly NcAttribute[];
+  /** Places of variables behind the header, by name. */
+  readonly begins: ReadonlyMap<string, number>;
 }
 
 /** Greatest size of a variable in versions 1 and 2, and of an offset in version 1. */
@@ -40,52 +47,41 @@ const DIMENSION_TAG = 10;
 const VARIABLE_TAG = 11;
 const ATTRIBUTE_TAG = 12;
 
-/** Writes a dataset as NetCDF. An unlimited dimension stays one. */
-export const writeNetcdf: DatasetWriter = async (dataset, values, signal) => {
-  const { variables, snapshot, dims, attrs } = dataset;
-  const outputs = await Promise.all(variables.map((each) => outputOf(dataset, each, values, signal)));
-  return createNetcdf(
-    outputs,
-    attrs,
-    snapshot.unlimited?.find((dim) => dims.has(dim)),
-  );
-};
-
 /**
- * Lays out a NetCDF file: in the classic format (version 1 or 2) if it can say everything, else in version 5, which has unsigned and
- * 64-bit integers. Source: NetCDF Classic Format Specification.
- * @param unlimited Dimension that the file may grow along; used if it is the first of every variable that has it.
- * @throws ZpublishError `invalid-query` if a variable has a type that NetCDF does not have, such as complex numbers.
+ * Writes a dataset as NetCDF: in the classic format (version 1 or 2) if it can say everything, else in version 5, which has unsigned and
+ * 64-bit integers. A dimension that the dataset may grow along is one of the file if it is the first of every variable that has it.
+ * Source: NetCDF Classic Format Specification.
  */
-export function createNetcdf(
-  variables: readonly OutputVariable[],
-  attrs: JsonObject,
-  unlimited: string | undefined,
-): NetcdfFile {
+export const writeNetcdf: DatasetWriter = async (dataset, values, signal) => {
+  const { variables, snapshot } = dataset;
+  const textBytes = await Promise.all(variables.map((each) => longestText(dataset, each, values, signal)));
   const lengths = new Map<string, number>();
   for (const { dims, shape } of variables)
     for (const [axis, dim] of dims.entries()) lengths.set(dim, shape[axis]!);
+  const unlimited = snapshot.unlimited?.find((dim) => lengths.has(dim));
   const isFirst = variables.every(({ dims }) => dims.lastIndexOf(unlimited ?? "") <= 0);
-  const record = unlimited !== undefined && isFirst && lengths.has(unlimited) ? unlimited : undefined;
-  const placed = variables.map((variable) => placeVariable(variable, lengths, record));
-  const globals = netcdfAttributes(attrs, undefined);
-  const typed = [...globals, ...placed, ...placed.flatMap(({ attributes }) => attributes)];
-  const needs64 = typed.some(({ type }) => type.code > NC.double.code);
-  const lists = { lengths, record, placed, globals };
-  for (const version of needs64 ? ([5] as const) : ([1, 2, 5] as const)) {
-    const file = layOut(version, lists);
-    if (file !== undefined) return file;
-  }
-  throw new Error("version 5 holds every file");
-}
+  const record = isFirst ? unlimited : undefined;
+  const placed = variables.map((variable, index) =>
+    placeVariable(dataset, variable, values, textBytes[index]!, lengths, record),
+  );
+  const globals = netcdfAttributes(dataset.attrs, undefined);
+  const records = placed.filter(({ isRecord }) => isRecord);
+  const sections = placed.filter((each) => !records.includes(each)).map((each) => rowsOf([each], 1));
+  if (record !== undefined) sections.push(rowsOf(records, lengths.get(record)!));
+  return layOut({ lengths, record, placed, globals, begins: beginsOf(sections) }, sections);
+};
 
 function placeVariable(
-  variable: OutputVariable,
+  dataset: ExportedDataset,
+  variable: ExportedVariable,
+  values: Values,
+  textBytes: number,
   lengths: Map<string, number>,
   record: string | undefined,
-): PlacedVariable {
-  const { dataType, attrs } = variable;
-  const { type, charCount, more } = storageOf(variable);
+): FileVariable {
+  const { name, dataType, attrs, shape } = variable;
+  const { kind, itemSize } = dataType;
+  const { type, charCount, more } = netcdfStorage(variable, textBytes);
   const dims = [...variable.dims];
   if (charCount !== undefined) {
     let dim = `string${charCount}`;
@@ -93,128 +89,71 @@ function placeVariable(
     lengths.set(dim, charCount);
     dims.push(dim);
   }
-  const isRecord = record !== undefined && variable.dims[0] === record;
+  const isRecord = record !== undefined && dims[0] === record;
   const itemBytes = type.itemSize * (charCount ?? 1);
-  const count = elementCount(variable.shape.slice(isRecord ? 1 : 0));
+  const rowBytes = itemBytes * elementCount(shape.slice(isRecord ? 1 : 0));
   const { _FillValue: fill, ...others } = attrs;
-  const isNumber = "iufMm".includes(dataType.kind);
   const attributes = netcdfAttributes(
-    { ...(isNumber ? attrs : others), ...more },
-    charCount === undefined && dataType.kind !== "b" ? type : undefined,
+    { ...("iufMm".includes(kind) ? attrs : others), ...more },
+    charCount === undefined && kind !== "b" ? type : undefined,
   );
-  return { variable, type, dims, attributes, itemBytes, byteLength: itemBytes * count, isRecord };
+  const form =
+    kind === "U" || kind === "O" ? bytesOfTexts : kind === "f" && itemSize === 2 ? wideFloats : "big";
+  const column = createColumn(dataset, variable, values, itemBytes, form);
+  return { ...column, name, type, dims, attributes, rowBytes, isRecord };
 }
 
-/** Returns the type in the file, the number of characters of a text, and attributes that say what the type does not. */
-function storageOf({ name, dims, dataType, textBytes }: OutputVariable): {
-  readonly type: NcType;
-  readonly charCount?: number;
-  readonly more?: JsonObject;
-} {
-  const { kind, itemSize, timeUnit } = dataType;
-  if (kind === "b") return { type: NC.byte, more: { dtype: "bool" } };
-  if (kind === "i") return { type: [NC.byte, NC.short, NC.int, NC.int64][Math.log2(itemSize)]! };
-  if (kind === "u") return { type: [NC.ubyte, NC.ushort, NC.uint, NC.uint64][Math.log2(itemSize)]! };
-  if (kind === "f" && itemSize <= 8) return { type: itemSize === 8 ? NC.double : NC.float };
-  // Characters have the axis of their texts already.
-  if (kind === "S" && itemSize === 1 && dims.length > 0) return { type: NC.char };
-  if (kind === "S") return { type: NC.char, charCount: Math.max(1, itemSize) };
-  if (kind === "U" || kind === "O") {
-    const charCount = Math.max(1, textBytes ?? itemSize);
-    return { type: NC.char, charCount, more: { _Encoding: "utf-8" } };
-  }
-  const unit = UNITS[timeUnit ?? ""];
-  if (kind === "M" && unit !== undefined) {
-    return { type: NC.int64, more: { units: `${unit} since 1970-01-01`, calendar: "proleptic_gregorian" } };
-  }
-  if (kind === "m" && unit !== undefined) return { type: NC.int64, more: { units: unit } };
-  const expected = `a type that NetCDF has; variable '${name}' is ${dataType.numpyName}, which f=npy has`;
-  throw wrongParameter("f", "unsupported_type", expected, "nc");
+/** Places variables in a row, each padded to 4 bytes, but for a single one with records. */
+function rowsOf(variables: readonly FileVariable[], rowCount: number): FileRows<FileVariable> {
+  const [{ isRecord } = { isRecord: false }, ...others] = variables;
+  let rowLength = 0;
+  const columns = variables.map((each) => {
+    const at = rowLength;
+    rowLength += isRecord && others.length === 0 ? each.rowBytes : padded(each.rowBytes);
+    return { ...each, at };
+  });
+  return { rowCount, rowLength, columns };
 }
 
-const UNITS: Readonly<Record<string, string>> = {
-  ...{ D: "days", h: "hours", m: "minutes", s: "seconds" },
-  ...{ ms: "milliseconds", us: "microseconds", ns: "nanoseconds" },
-};
-
-/** Everything that a header lists. */
-interface HeaderLists {
-  readonly lengths: ReadonlyMap<string, number>;
-  readonly record: string | undefined;
-  readonly placed: readonly PlacedVariable[];
-  readonly globals: readonly NcAttribute[];
+function beginsOf(sections: readonly FileRows<FileVariable>[]): Map<string, number> {
+  const begins = new Map<string, number>();
+  let begin = 0;
+  for (const { columns, rowCount, rowLength } of sections) {
+    for (const { name, at } of columns) begins.set(name, begin + at);
+    begin += rowCount * rowLength;
+  }
+  return begins;
 }
 
-/** Lays a file out in a version. Undefined if sizes or offsets are too large for it. */
-function layOut(version: NcVersion, lists: HeaderLists): NetcdfFile | undefined {
-  const { lengths, record, placed } = lists;
-  const fixed = placed.filter(({ isRecord }) => !isRecord);
-  const records = placed.filter(({ isRecord }) => isRecord);
-  // A single variable with records is not padded if it has small items.
-  const paddedRecord = (each: PlacedVariable) =>
-    records.length === 1 && each.type.itemSize < 4 ? each.byteLength : padded(each.byteLength);
-  const begins = new Map<PlacedVariable, number>();
-  const headerLength = writeHeader(version, lists, begins).length;
-  let offset = headerLength;
-  const parts: FilePart[] = [];
-  for (const each of fixed) {
-    begins.set(each, offset);
-    parts.push({ begin: offset, byteLength: each.byteLength, ...readerOf(each) });
-    offset += padded(each.byteLength);
-  }
-  const recordsBegin = offset;
-  for (const each of records) {
-    begins.set(each, offset);
-    offset += paddedRecord(each);
-  }
-  const recordLength = offset - recordsBegin;
-  const recordCount = record === undefined ? 0 : lengths.get(record)!;
-  const byteLength = recordsBegin + recordLength * (records.length === 0 ? 0 : recordCount);
-  if (version < 5 && placed.some((each) => each.byteLength > MAX_CLASSIC_SIZE)) return undefined;
-  if (version === 1 && Math.max(0, ...begins.values()) > MAX_OFFSET) return undefined;
-  const header = writeHeader(version, lists, begins);
-  const rows = records.map((each) => ({
-    ...readerOf(each),
-    rowBytes: each.byteLength,
-    at: begins.get(each)! - recordsBegin,
-  }));
-  const layout = { header, parts, rows, rowsBegin: recordsBegin, rowLength: recordLength, byteLength };
-  return { version, ...createFileBody(layout) };
-}
-
-/** Tells how the bytes of a variable come out of its values. */
-function readerOf({ variable, itemBytes }: PlacedVariable): Pick<FilePart, "itemBytes" | "read"> {
-  const { kind, itemSize } = variable.dataType;
-  const isText = kind === "U" || kind === "O";
-  const isHalf = kind === "f" && itemSize === 2;
-  return {
-    itemBytes,
-    async *read(firstItem, signal) {
-      for await (const block of variable.read(firstItem, isText || isHalf ? "little" : "big", signal)) {
-        if (isText) yield* bytesOfTexts(block.values as readonly string[], itemBytes);
-        else if (isHalf) yield wideFloats(block);
-        else yield block.bytes;
-      }
-    },
-  };
+/** Makes the file in the first version that has all types, and whose sizes and offsets are large enough. */
+function layOut(lists: HeaderLists, sections: readonly FileRows[]): FileBody {
+  const { placed, globals, begins } = lists;
+  const typed = [...globals, ...placed, ...placed.flatMap(({ attributes }) => attributes)];
+  const needs64 = typed.some(({ type }) => type.code > NC.double.code);
+  const isLarge = placed.some(({ rowBytes }) => rowBytes > MAX_CLASSIC_SIZE);
+  const { length } = writeHeader(1, lists, 0);
+  const isFar = length + Math.max(0, ...begins.values()) > MAX_OFFSET;
+  const version = needs64 || isLarge ? 5 : isFar ? 2 : 1;
+  const header = writeHeader(version, lists, writeHeader(version, lists, 0).length);
+  return createFileBody(header, sections);
 }
 
 /** Widens half floats to floats, big-endian. */
-function wideFloats({ values = [] }: ValueBlock): Uint8Array {
+function* wideFloats({ values = [] }: ValueBlock): Generator<Uint8Array> {
   const view = new DataView(new ArrayBuffer(4 * values.length));
   for (let i = 0; i < values.length; i++) view.setFloat32(4 * i, values[i] as number);
-  return new Uint8Array(view.buffer);
+  yield new Uint8Array(view.buffer);
 }
 
 function padded(byteLength: number): number {
   return Math.ceil(byteLength / 4) * 4;
 }
 
-/** Writes the header. @param begins Offsets of variables; those that are not known yet are written as 0. */
+/** Writes the header. @param length Its own length, which offsets begin at. */
 function writeHeader(
   version: NcVersion,
-  { lengths, record, placed, globals }: HeaderLists,
-  begins: ReadonlyMap<PlacedVariable, number>,
+  { lengths, record, placed, globals, begins }: HeaderLists,
+  length: number,
 ): Uint8Array {
   const parts: Buffer[] = [Buffer.from([0x43, 0x44, 0x46, version])];
   const integer = (byteLength: 4 | 8) => (value: number) => {
@@ -240,9 +179,10 @@ function writeHeader(
     for (const item of items) write(item);
   };
   const attributes = (items: readonly NcAttribute[]) =>
-    list(ATTRIBUTE_TAG, items, ({ name: key, type, bytes: data }) => {
+    list(ATTRIBUTE_TAG, items, ({ name: key, type, values }) => {
       name(key);
       word(type.code);
+      const data = typeof values === "string" ? Buffer.from(values) : bytesOfNumbers(values, type);
       count(data.length / type.itemSize);
       bytes(data);
     });
@@ -254,15 +194,21 @@ function writeHeader(
   });
   attributes(globals);
   list(VARIABLE_TAG, placed, (each) => {
-    name(each.variable.name);
+    name(each.name);
     count(each.dims.length);
     for (const dim of each.dims) count(dims.indexOf(dim));
     attributes(each.attributes);
     word(each.type.code);
-    const size = padded(each.byteLength);
+    const size = padded(each.rowBytes);
     // Readers compute it again; the greatest value stands for what does not fit.
     count(version < 5 ? Math.min(size, 2 ** 32 - 1) : size);
-    offset(begins.get(each) ?? 0);
+    offset(length + begins.get(each.name)!);
   });
   return Buffer.concat(parts);
+}
+
+function bytesOfNumbers(numbers: readonly (number | bigint)[], { itemSize, write }: NcType): Uint8Array {
+  const view = new DataView(new ArrayBuffer(numbers.length * itemSize));
+  for (const [index, number] of numbers.entries()) write(view, index * itemSize, number);
+  return new Uint8Array(view.buffer);
 }

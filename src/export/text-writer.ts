@@ -2,35 +2,34 @@ import { wrongParameter } from "../http/query.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { elementCount } from "../model/data-tree.js";
 import type { ValueBlock, Values } from "../values/values.js";
-import type { ExportedDataset } from "./exported-dataset.js";
-import type { DatasetWriter } from "./file-body.js";
-import { readStream, type TableRows, tableColumns, tableRows, timeOf } from "./table.js";
+import type { DatasetWriter, ExportedDataset } from "./exported-dataset.js";
+import { streamVariable } from "./read-variable.js";
+import { type TableRows, tableColumns, tableRows, timeOf } from "./table.js";
 import { csvField, type TextColumn, type TextTask } from "./text-format.js";
 
 const FORMATTER = new URL("./text-format.js", import.meta.url);
 
-/** Writes a dataset as CSV. */
+/** Writes a dataset as CSV: a line of names, then the table, some thousand rows at a time. */
 export const writeCsv: DatasetWriter = async (dataset, values) => {
   assertText(dataset, "csv");
   return { pieces: (_, signal) => csvPieces(dataset, values, signal) };
 };
 
-/** Writes a dataset as JSON. */
+/** Writes a dataset as JSON, in the layout of xarray's `Dataset.to_dict()`. */
 export const writeJson: DatasetWriter = async (dataset, values) => {
   assertText(dataset, "json");
   return { pieces: (_, signal) => jsonPieces(dataset, values, signal) };
 };
 
-/** Writes a plan as CSV: a line of names, then the table, some thousand rows at a time. */
-export async function* csvPieces(
-  plan: ExportedDataset,
+async function* csvPieces(
+  dataset: ExportedDataset,
   values: Values,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  const columns = tableColumns(plan, plan.isDecoded ? "text" : "number");
+  const columns = tableColumns(dataset, false);
   // With the first rows, so that a failure to read these is answered as an error.
   let head = `${columns.map(({ name }) => csvField(name)).join()}\n`;
-  const rows = tableRows(plan, columns, values, signal);
+  const rows = tableRows(dataset, columns, values, signal);
   const taskOf = ({ rowCount, columns: blocks }: TableRows): TextTask => {
     return { kind: "csv", rowCount, columns: blocks.map(columnOf) };
   };
@@ -41,18 +40,17 @@ export async function* csvPieces(
   if (head !== "") yield Buffer.from(head);
 }
 
-/** Writes a plan as JSON, in the layout of xarray's `Dataset.to_dict()`. */
-export async function* jsonPieces(
-  plan: ExportedDataset,
+async function* jsonPieces(
+  dataset: ExportedDataset,
   values: Values,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   async function* variables(isCoordinate: boolean): AsyncGenerator<Uint8Array> {
     let separator = "";
-    for (const variable of plan.variables) {
+    for (const variable of dataset.variables) {
       if (variable.isCoordinate !== isCoordinate) continue;
       const { name, dims, shape } = variable;
-      const time = plan.isDecoded ? timeOf(variable) : undefined;
+      const time = timeOf(dataset, variable);
       const { units, calendar, ...others } = variable.attrs;
       const attrs = time === undefined ? variable.attrs : others;
       const head = stringifyJson({ dims, attrs }).slice(0, -1);
@@ -61,7 +59,7 @@ export async function* jsonPieces(
       if (shape.includes(0)) yield Buffer.from(emptyList(shape));
       else {
         let firstItem = 0;
-        yield* formatAhead(values, signal, readStream(plan, variable, values, { signal }), (block) => {
+        yield* formatAhead(values, signal, streamVariable(dataset, variable, values, { signal }), (block) => {
           const column = { ...columnOf(block), time };
           const task = { kind: "json", column, shape, firstItem } as const;
           firstItem += elementCount(block.shape);
@@ -73,8 +71,8 @@ export async function* jsonPieces(
   }
   yield Buffer.from('{"coords":{');
   yield* variables(true);
-  const dims = Object.fromEntries(plan.dims);
-  yield Buffer.from(`},"attrs":${stringifyJson(plan.attrs)},"dims":${stringifyJson(dims)},"data_vars":{`);
+  const dims = Object.fromEntries(dataset.dims);
+  yield Buffer.from(`},"attrs":${stringifyJson(dataset.attrs)},"dims":${stringifyJson(dims)},"data_vars":{`);
   yield* variables(false);
   yield Buffer.from("}}");
 }

@@ -1,9 +1,9 @@
 import t from "tap";
 import type { NumericArray } from "../../src/codec/items/item-values.js";
-import type { ExportedDataset, ExportedVariable } from "../../src/export/exported-dataset.js";
+import type { DatasetWriter, ExportedDataset, ExportedVariable } from "../../src/export/exported-dataset.js";
 import { tableColumns, tableRows } from "../../src/export/table.js";
 import writeText from "../../src/export/text-format.js";
-import { csvPieces, jsonPieces } from "../../src/export/text-writer.js";
+import { writeCsv, writeJson } from "../../src/export/text-writer.js";
 import type { DataType } from "../../src/model/data-type.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import type { AxisSelection, ValueBlock, Values } from "../../src/values/values.js";
@@ -112,9 +112,10 @@ function valuesInMemory(pieceItems: number, reads: string[] = []): Values {
   return { ...values, run } as unknown as Values;
 }
 
-async function textOf(pieces: AsyncIterable<Uint8Array>): Promise<string> {
+async function textOf(write: DatasetWriter, dataset: ExportedDataset, values: Values): Promise<string> {
+  const { pieces } = await write(dataset, values, NEVER);
   const parts: Uint8Array[] = [];
-  for await (const piece of pieces) parts.push(piece);
+  for await (const piece of pieces(undefined, NEVER)) parts.push(piece);
   return Buffer.concat(parts).toString();
 }
 
@@ -144,7 +145,7 @@ const PLAN = planOf({ time: 2, lat: 3 }, [time, lat, t2m, turned, name, flag]);
 
 t.test("CSV is the table, with values repeated in each row", async (t) => {
   t.equal(
-    await textOf(csvPieces(PLAN, valuesInMemory(2), NEVER)),
+    await textOf(writeCsv, PLAN, valuesInMemory(2)),
     [
       "time,lat,t2m,turned,name,flag",
       '2000-02-28T00:00:00,0.1,1.0,0,"a""b",True',
@@ -156,15 +157,15 @@ t.test("CSV is the table, with values repeated in each row", async (t) => {
       "",
     ].join("\n"),
   );
-  const stored = await textOf(csvPieces({ ...PLAN, isDecoded: false }, valuesInMemory(2), NEVER));
+  const stored = await textOf(writeCsv, { ...PLAN, isDecoded: false }, valuesInMemory(2));
   t.match(stored, "\n58.0,0.1,1.0,0,");
 });
 
 t.test("dimensions without labels are columns of indexes", async (t) => {
   const plan = planOf({ x: 3 }, [variable("v", ["x"], [3], "|i1", Int8Array.of(5, 6, 7))]);
-  t.equal(await textOf(csvPieces(plan, valuesInMemory(2), NEVER)), "x,v\n0,5\n1,6\n2,7\n");
+  t.equal(await textOf(writeCsv, plan, valuesInMemory(2)), "x,v\n0,5\n1,6\n2,7\n");
   const point = planOf({}, [variable("v", [], [], "|i1", Int8Array.of(5))]);
-  t.equal(await textOf(csvPieces(point, valuesInMemory(2), NEVER)), "v\n5\n");
+  t.equal(await textOf(writeCsv, point, valuesInMemory(2)), "v\n5\n");
 });
 
 t.test("JSON is Dataset.to_dict() wherever pieces are cut", async (t) => {
@@ -198,19 +199,14 @@ t.test("JSON is Dataset.to_dict() wherever pieces are cut", async (t) => {
     },
   };
   for (const pieceItems of [1, 2, 3, 4, 100]) {
-    const text = await textOf(jsonPieces(PLAN, valuesInMemory(pieceItems), NEVER));
+    const text = await textOf(writeJson, PLAN, valuesInMemory(pieceItems));
     t.strictSame(JSON.parse(text), expected, `${pieceItems}`);
     t.match(text, "[[1.0,2.5,-0.0],", "floats stay floats in Python");
   }
-  const stored = JSON.parse(
-    await textOf(jsonPieces({ ...PLAN, isDecoded: false }, valuesInMemory(2), NEVER)),
-  );
+  const stored = JSON.parse(await textOf(writeJson, { ...PLAN, isDecoded: false }, valuesInMemory(2)));
   t.strictSame(stored.coords.time, { dims: ["time"], attrs: DAYS, data: [58, 59.5] });
   const empty = planOf({ x: 0, y: 2 }, [variable("v", ["y", "x"], [2, 0], "|i1", Int8Array.of())]);
-  t.strictSame(JSON.parse(await textOf(jsonPieces(empty, valuesInMemory(2), NEVER))).data_vars.v.data, [
-    [],
-    [],
-  ]);
+  t.strictSame(JSON.parse(await textOf(writeJson, empty, valuesInMemory(2))).data_vars.v.data, [[], []]);
 });
 
 t.test("a large table is read in boxes, and coordinates of a box once", async (t) => {
@@ -237,7 +233,7 @@ t.test("a large table is read in boxes, and coordinates of a box once", async (t
   let largest = 0;
   for await (const { rowCount, columns } of tableRows(
     plan,
-    tableColumns(plan, "text"),
+    tableColumns(plan, false),
     valuesInMemory(1, reads),
     NEVER,
   )) {
@@ -262,15 +258,15 @@ t.test("a large table is read in boxes, and coordinates of a box once", async (t
 
 t.test("an error while values are read ends the text with it", async (t) => {
   const values = { ...valuesInMemory(2), read: async () => Promise.reject(new Error("gone")) };
-  await t.rejects(textOf(csvPieces(PLAN, values, NEVER)), { message: "gone" });
+  await t.rejects(textOf(writeCsv, PLAN, values), { message: "gone" });
 });
 
 t.test("dates are datetime64 in tables that have it", async (t) => {
   const standard = { ...time, attrs: { units: "hours since 2000-01-01" } };
   const plan = planOf({ time: 2 }, [standard]);
-  const columns = tableColumns(plan, "datetime");
+  const columns = tableColumns(plan, true);
   t.equal(columns[0]?.dataType.numpyName, "datetime64[us]");
   for await (const rows of tableRows(plan, columns, valuesInMemory(2), NEVER))
     t.same(rows.columns[0]?.values, BigInt64Array.of(946_893_600_000_000n, 946_899_000_000_000n));
-  t.equal(tableColumns(planOf({ time: 2 }, [time]), "datetime")[0]?.dataType.kind, "O", "noleap");
+  t.equal(tableColumns(planOf({ time: 2 }, [time]), true)[0]?.dataType.kind, "O", "noleap");
 });

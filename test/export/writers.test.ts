@@ -2,14 +2,16 @@ import { writeFile } from "node:fs/promises";
 import { tableFromIPC } from "apache-arrow";
 import t, { type Test } from "tap";
 import { writeArrowStream } from "../../src/export/arrow-writer.js";
-import type { FileBody, OutputVariable } from "../../src/export/file-body.js";
-import { createNetcdf } from "../../src/export/netcdf-writer.js";
-import { createNpy } from "../../src/export/npy-writer.js";
+import type { DatasetWriter, ExportedVariable, FileBody } from "../../src/export/exported-dataset.js";
+import { writeNetcdf } from "../../src/export/netcdf-writer.js";
+import { writeNpy } from "../../src/export/npy-writer.js";
 import type { TableRows } from "../../src/export/table.js";
-import type { DataType, JsonObject, ValueBlock } from "../../src/index.js";
+import type { ArrayView, DataType, JsonObject, ValueBlock, Values } from "../../src/index.js";
+import { elementCount } from "../../src/model/data-tree.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
+import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
 
 const NEVER = new AbortController().signal;
 const ITEMS_OF_BLOCK = 7;
@@ -45,27 +47,47 @@ function swapped({ dataType, bytes, ...block }: ValueBlock): ValueBlock {
   return { ...block, dataType, bytes: turned, values: undefined };
 }
 
+/** A variable of an array that has its items. */
 function variable(
   name: string,
   dims: Readonly<Record<string, number>>,
   type: string,
   item: (index: number) => number | bigint | string,
-  more: { attrs?: JsonObject; textBytes?: number } = {},
-): OutputVariable {
+  attrs: JsonObject = {},
+): ExportedVariable {
   const shape = Object.values(dims);
   const dataType = parseDataType(type);
-  const count = shape.reduce((product, length) => product * length, 1);
-  const { attrs = {}, ...rest } = more;
-  return {
-    ...{ name, dims: Object.keys(dims), shape, dataType, attrs, ...rest },
-    async *read(firstItem, byteOrder) {
-      for (let at = firstItem; at < count; at += ITEMS_OF_BLOCK) {
-        const items = Array.from({ length: Math.min(ITEMS_OF_BLOCK, count - at) }, (_, i) => item(at + i));
-        const block = blockOf(dataType, items);
-        yield byteOrder === "big" ? swapped(block) : block;
-      }
-    },
-  };
+  const array = { dataType, item, count: elementCount(shape) } as unknown as ArrayView;
+  const source = { array, selection: [], kept: [] };
+  return { name, isCoordinate: false, dims: Object.keys(dims), shape, dataType, attrs, source };
+}
+
+/** Streams items in blocks of a few. */
+const VALUES = {
+  async *stream(_: unknown, array: object, _selection: unknown, { firstItem = 0, byteOrder = "little" }) {
+    const { dataType, item, count } = array as {
+      dataType: DataType;
+      item: (index: number) => number;
+      count: number;
+    };
+    for (let at = firstItem; at < count; at += ITEMS_OF_BLOCK) {
+      const items = Array.from({ length: Math.min(ITEMS_OF_BLOCK, count - at) }, (_, i) => item(at + i));
+      const block = blockOf(dataType, items);
+      yield byteOrder === "big" ? swapped(block) : block;
+    }
+  },
+} as unknown as Values;
+
+/** Writes variables. */
+function write(
+  writer: DatasetWriter,
+  variables: readonly ExportedVariable[],
+  attrs: JsonObject = {},
+  unlimited?: string,
+): Promise<FileBody> {
+  const snapshot = { ...fakeSnapshot("air", {}), unlimited: unlimited === undefined ? [] : [unlimited] };
+  const dims = new Map<string, number>();
+  return writer({ snapshot, isDecoded: false, attrs, dims, variables }, VALUES, NEVER);
 }
 
 async function bytesOf(pieces: AsyncIterable<Uint8Array>): Promise<Buffer> {
@@ -115,42 +137,38 @@ json.dump(out, sys.stdout)
 t.test("netCDF-C reads what is written", { skip: clientMissing("netcdf4") }, async (t) => {
   const dims = { time: 5, y: 3, x: 3 };
   const small = [
-    variable("time", { time: 5 }, "<f8", (i) => i / 4, { attrs: { units: "hours since 2000-01-01" } }),
+    variable("time", { time: 5 }, "<f8", (i) => i / 4, { units: "hours since 2000-01-01" }),
     variable("t2m", dims, "<i2", (i) => i - 20, {
-      attrs: {
-        scale_factor: 0.01,
-        valid_range: [-20, 30],
-        flags: [1.5, 2],
-        long_name: "Temperatur in °C",
-        ok: true,
-        none: null,
-        _FillValue: -32_768,
-      },
+      scale_factor: 0.01,
+      valid_range: [-20, 30],
+      flags: [1.5, 2],
+      long_name: "Temperatur in °C",
+      ok: true,
+      none: null,
+      _FillValue: -32_768,
     }),
     variable("crs", {}, "<i4", () => 7),
     variable("odd", { time: 5, x: 3 }, "|i1", (i) => i - 3),
     variable("mask", { y: 3 }, "|b1", (i) => i % 2),
     variable("name", { y: 3 }, "<U4", (i) => ["Zürich", "Bern", "ab"][i]!.slice(0, 4)),
     variable("code", { y: 3 }, "|S3", (i) => ["abc", "de", "f"][i]!),
-    variable("long", { y: 3 }, "|O", (i) => ["Øresund", "x", ""][i]!, { textBytes: 8 }),
+    variable("long", { y: 3 }, "|O", (i) => ["Øresund", "x", ""][i]!),
     variable("half", { x: 3 }, "<f2", (i) => (i === 1 ? 1.5 : 0)),
   ];
   const wide = [
-    variable("count", { x: 3 }, "<i8", (i) => 2n ** 53n + BigInt(i), { attrs: { _FillValue: -(2n ** 63n) } }),
-    variable("byte", { time: 5, x: 3 }, "|u1", (i) => 250 + (i % 6), {
-      attrs: { missing_value: 255, huge: 2n ** 63n },
-    }),
+    variable("count", { x: 3 }, "<i8", (i) => 2n ** 53n + BigInt(i), { _FillValue: -(2n ** 63n) }),
+    variable("byte", { time: 5, x: 3 }, "|u1", (i) => 250 + (i % 6), { missing_value: 255, huge: 2n ** 63n }),
     variable("when", { x: 3 }, "<M8[D]", (i) => BigInt(i)),
   ];
   const attrs = { title: "a piece", Conventions: "CF-1.8", history: ["one", "two"], levels: [1, 2, 3] };
   const files: Record<string, FileBody> = {
-    "fixed.nc": createNetcdf(small, attrs, undefined),
-    "records.nc": createNetcdf(small, attrs, "time"),
-    "one.nc": createNetcdf([variable("odd", { time: 5, x: 3 }, "|i1", (i) => i)], {}, "time"),
-    "wide.nc": createNetcdf(wide, attrs, undefined),
-    "wide-records.nc": createNetcdf(wide, {}, "time"),
-    "empty.nc": createNetcdf([variable("none", { time: 0, x: 3 }, "<f4", () => 0)], {}, "time"),
-    "nothing.nc": createNetcdf([], { title: "no variables" }, undefined),
+    "fixed.nc": await write(writeNetcdf, small, attrs),
+    "records.nc": await write(writeNetcdf, small, attrs, "time"),
+    "one.nc": await write(writeNetcdf, [variable("odd", { time: 5, x: 3 }, "|i1", (i) => i)], {}, "time"),
+    "wide.nc": await write(writeNetcdf, wide, attrs),
+    "wide-records.nc": await write(writeNetcdf, wide, {}, "time"),
+    "empty.nc": await write(writeNetcdf, [variable("none", { time: 0, x: 3 }, "<f4", () => 0)], {}, "time"),
+    "nothing.nc": await write(writeNetcdf, [], { title: "no variables" }),
   };
   const directory = t.testdir();
   for (const [name, file] of Object.entries(files)) {
@@ -200,18 +218,19 @@ t.test("netCDF-C reads what is written", { skip: clientMissing("netcdf4") }, asy
   t.equal(wideOnes.byte[0].slice(-2), "u1");
   t.same(wideOnes.byte[2].missing_value, ["uint8", 255]);
   t.same(wideOnes.when[2], { units: "days since 1970-01-01", calendar: "proleptic_gregorian" });
-  t.throws(() => createNetcdf([variable("z", {}, "<c8", () => 0)], {}, undefined), { code: "invalid-query" });
+  await t.rejects(write(writeNetcdf, [variable("z", {}, "<c8", () => 0)]), { code: "invalid-query" });
 });
 
 t.test("sizes decide the version", async (t) => {
-  const large = (name: string, count: number) => variable(name, { x: count }, "<f8", () => 0);
-  t.equal(createNetcdf([large("a", 2 ** 20)], {}, undefined).version, 1);
-  t.equal(
-    createNetcdf([large("a", 2 ** 28), large("b", 4), large("c", 4)].reverse().reverse(), {}, undefined)
-      .version,
-    2,
-  );
-  t.equal(createNetcdf([large("a", 2 ** 29)], {}, undefined).version, 5);
+  const large = (name: string, count: number) => variable(name, { [name]: count }, "<f8", () => 0);
+  const versionOf = async (variables: readonly ExportedVariable[]) => {
+    const { pieces } = await write(writeNetcdf, variables);
+    return (await bytesOf(pieces({ start: 3, byteLength: 1 }, NEVER)))[0];
+  };
+  t.equal(await versionOf([large("a", 2 ** 20)]), 1);
+  t.equal(await versionOf([large("a", 2 ** 28)]), 1, "it begins below 2 GiB");
+  t.equal(await versionOf([large("a", 2 ** 28), large("b", 4)]), 2);
+  t.equal(await versionOf([large("a", 2 ** 29)]), 5);
 });
 
 const READ_NPY = `
@@ -226,11 +245,11 @@ t.test("numpy reads what is written", { skip: clientMissing("netcdf4") }, async 
     variable("c", {}, "|u1", () => 200),
     variable("d", { x: 2 }, "<M8[D]", (i) => BigInt(i)),
     variable("e", { x: 0 }, "<f4", () => 0),
-    variable("f", { x: 2 }, "|O", (i) => ["é", "xyz"][i]!, { textBytes: 3 }),
+    variable("f", { x: 2 }, "|O", (i) => ["é", "xyz"][i]!),
   ];
   const directory = t.testdir();
   for (const [index, each] of cases.entries())
-    await writeFile(`${directory}/${index}.npy`, await checkedBytes(t, createNpy(each)));
+    await writeFile(`${directory}/${index}.npy`, await checkedBytes(t, await write(writeNpy, [each])));
   const found = JSON.parse(
     askPython(
       READ_NPY,
@@ -246,7 +265,7 @@ t.test("numpy reads what is written", { skip: clientMissing("netcdf4") }, async 
     ["<f4", [0], []],
   ]);
   t.equal(found[5][0], "|S3");
-  t.throws(() => createNpy(variable("g", { x: 2 }, "|O", () => "")), { code: "invalid-query" });
+  await t.rejects(write(writeNpy, cases.slice(0, 2)), { code: "invalid-query" });
 });
 
 t.test("Arrow reads what is written", async (t) => {

@@ -1,6 +1,8 @@
 import { isLosslessNumber } from "lossless-json";
+import { wrongParameter } from "../http/query.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
+import type { ExportedVariable } from "./exported-dataset.js";
 
 /** A version of the classic format: the byte behind `CDF`. */
 export type NcVersion = 1 | 2 | 5;
@@ -42,11 +44,12 @@ export const NC = {
   uint64: integer(11, 8, false),
 } satisfies Record<string, NcType>;
 
-/** An attribute as the header has it. */
+/** An attribute as NetCDF has it. */
 export interface NcAttribute {
   readonly name: string;
   readonly type: NcType;
-  readonly bytes: Uint8Array;
+  /** Integers are bigints. */
+  readonly values: string | readonly (number | bigint)[];
 }
 
 /** Attributes whose items have the type of their variable, or of what is packed in it (CF Conventions §2.5.1, §8.1). */
@@ -62,14 +65,10 @@ export function netcdfAttributes(attrs: JsonObject, variableType: NcType | undef
   return Object.entries(attrs).map(([name, value]) => {
     const isTyped = variableType !== undefined && OF_VARIABLE.test(name);
     const numbers = numbersOf(value, isTyped);
-    if (numbers === undefined) {
-      const text = typeof value === "string" ? value : stringifyJson(value);
-      return { name, type: NC.char, bytes: Buffer.from(text) };
-    }
+    if (numbers === undefined)
+      return { name, type: NC.char, values: typeof value === "string" ? value : stringifyJson(value) };
     const type = isTyped && fits(numbers, variableType) ? variableType : typeOfNumbers(numbers);
-    const view = new DataView(new ArrayBuffer(numbers.length * type.itemSize));
-    for (const [index, number] of numbers.entries()) type.write(view, index * type.itemSize, number);
-    return { name, type, bytes: new Uint8Array(view.buffer) };
+    return { name, type, values: numbers };
   });
 }
 
@@ -98,3 +97,42 @@ function typeOfNumbers(numbers: readonly (number | bigint)[]): NcType {
   if (!numbers.every((each) => typeof each === "bigint")) return NC.double;
   return [NC.int, NC.int64, NC.uint64].find((type) => fits(numbers, type)) ?? NC.double;
 }
+
+/** How NetCDF holds values. */
+export interface NcStorage {
+  readonly type: NcType;
+  /** Characters of a text. */
+  readonly charCount?: number;
+  /** Attributes that say what the type does not. */
+  readonly more?: JsonObject;
+}
+
+/**
+ * Returns how NetCDF holds the values of a variable.
+ * @param textBytes Greatest length of its texts in bytes of UTF-8.
+ * @throws ZpublishError `invalid-query` if it cannot
+ */
+export function netcdfStorage({ name, dims, dataType }: ExportedVariable, textBytes: number): NcStorage {
+  const { kind, itemSize, timeUnit } = dataType;
+  if (kind === "b") return { type: NC.byte, more: { dtype: "bool" } };
+  if (kind === "i") return { type: [NC.byte, NC.short, NC.int, NC.int64][Math.log2(itemSize)]! };
+  if (kind === "u") return { type: [NC.ubyte, NC.ushort, NC.uint, NC.uint64][Math.log2(itemSize)]! };
+  if (kind === "f" && itemSize <= 8) return { type: itemSize === 8 ? NC.double : NC.float };
+  // Characters have the axis of their texts already.
+  if (kind === "S" && itemSize === 1 && dims.length > 0) return { type: NC.char };
+  if (kind === "S") return { type: NC.char, charCount: Math.max(1, itemSize) };
+  if (kind === "U" || kind === "O")
+    return { type: NC.char, charCount: textBytes, more: { _Encoding: "utf-8" } };
+  const unit = UNITS[timeUnit ?? ""];
+  if (kind === "M" && unit !== undefined) {
+    return { type: NC.int64, more: { units: `${unit} since 1970-01-01`, calendar: "proleptic_gregorian" } };
+  }
+  if (kind === "m" && unit !== undefined) return { type: NC.int64, more: { units: unit } };
+  const expected = `a type that NetCDF has; variable '${name}' is ${dataType.numpyName}, which f=npy has`;
+  throw wrongParameter("f", "unsupported_type", expected, "nc");
+}
+
+const UNITS: Readonly<Record<string, string>> = {
+  ...{ D: "days", h: "hours", m: "minutes", s: "seconds" },
+  ...{ ms: "milliseconds", us: "microseconds", ns: "nanoseconds" },
+};
