@@ -13,10 +13,8 @@ export {
   labelText,
 } from "./cf/axis-labels.js";
 export type { CellBox, NearestCell } from "./cf/cell-search.js";
-export { cfTimeFormatter, cfTimeOf, cfTimeScale, datetimeText } from "./cf/cf-time.js";
 export { type Packing, packingOf } from "./cf/packing.js";
 export { swapWords } from "./codec/item-reader.js";
-export { itemValues } from "./codec/items/item-values.js";
 export { type BoundedMap, createBoundedMap } from "./collections/bounded-map.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type {
@@ -34,9 +32,12 @@ export {
   type DatasetWriter,
   type ExportedDataset,
   type ExportedVariable,
+  type FileBody,
   POINT,
   TEXT_TYPE,
 } from "./export/exported-dataset.js";
+export { bytesOfTexts, createColumn, createFileBody, type FileRows } from "./export/file-body.js";
+export { NC, type NcAttribute, type NcType, netcdfAttributes, netcdfStorage } from "./export/netcdf-types.js";
 export { writeNetcdf } from "./export/netcdf-writer.js";
 export { writeNpy } from "./export/npy-writer.js";
 export { tableByteLength } from "./export/table.js";
@@ -60,7 +61,7 @@ export type {
 } from "./http/reply.js";
 export type { QueryParameter, Route, RouteOperation } from "./http/router.js";
 export { type JsonObject, type JsonValue, objectSteps } from "./json/json-value.js";
-export { pythonFloatText, shortestFloat, stringifyJson, stringifyJsonPieces } from "./json/stringify-json.js";
+export { shortestFloat, stringifyJson, stringifyJsonPieces } from "./json/stringify-json.js";
 export {
   type DataTree,
   elementCount,
