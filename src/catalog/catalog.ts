@@ -14,8 +14,8 @@ import type { Log } from "../observe/log.js";
 import { packageVersion } from "../observe/versions.js";
 import { readCoverage } from "../pages/coverage.js";
 import { type DatasetSummary, summarySteps } from "../pages/dataset-summary.js";
-import type { PreviewService } from "../pages/preview-service.js";
 import type { CoreContext } from "../plugins/plugin.js";
+import type { Values } from "../values/values.js";
 import { type AlikeFiles, findAlikeFiles } from "./alike.js";
 import { type FileForm, readFileForm } from "./file-form.js";
 
@@ -31,7 +31,7 @@ export type Catalog = ReturnType<typeof createCatalog>;
 /** Parts that a catalog needs. */
 export interface CatalogParts {
   readonly datasets: Pick<DatasetRegistry, "ids" | "opened" | "isDescribable" | "versionOf" | "lend">;
-  readonly previews: () => PreviewService;
+  readonly values: () => Pick<Values, "read">;
   /** Where descriptions are kept between runs. Default: they are read again. */
   readonly kept: KeptIndexes | undefined;
   /** Tells whether requests need the server more. */
@@ -82,7 +82,7 @@ const STAMP = ["catalog 1", packageVersion, ...FORMATS.map(({ id, revision }) =>
  * @param known Descriptions of a former catalog.
  */
 export function createCatalog(
-  { datasets, previews, kept, isBusy, log }: CatalogParts,
+  { datasets, values, kept, isBusy, log }: CatalogParts,
   known: BoundedMap<Entry> = createBoundedMap({ maxEntries: MAX_ENTRIES }),
 ) {
   const flights = createSingleFlight<void>();
@@ -135,7 +135,7 @@ export function createCatalog(
   }
 
   async function read(snapshot: DatasetSnapshot): Promise<CatalogDescription> {
-    const coverage = await readCoverage(snapshot, previews());
+    const coverage = await readCoverage(snapshot, values());
     const summary = await runCooperatively(summarySteps(snapshot, coverage));
     const form = datasets.isDescribable(snapshot.id, false) ? await readFileForm(snapshot) : undefined;
     return { summary, location: snapshot.location, form };
@@ -249,12 +249,12 @@ function createReadAhead({ datasets, isBusy, log, updateOnce, known }: ReadAhead
 /** Creates a catalog of those datasets that are open. */
 export function catalogOfOpen({
   datasets,
-  previews,
+  values,
   log,
-}: Pick<CoreContext, "datasets" | "previews" | "log">): Catalog {
+}: Pick<CoreContext, "datasets" | "values" | "log">): Catalog {
   const none = { isDescribable: () => false, versionOf: async () => undefined, lend: async () => undefined };
   return createCatalog({
     ...{ datasets: { ids: datasets.ids, opened: datasets.opened, ...none }, log },
-    ...{ previews: () => previews, kept: undefined, isBusy: () => false },
+    ...{ values: () => values, kept: undefined, isBusy: () => false },
   });
 }

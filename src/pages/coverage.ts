@@ -1,9 +1,12 @@
 import { isLatitude, isLongitude } from "../cf/axis-roles.js";
 import { cfTimeOf, cfTimeScale, isoText } from "../cf/cf-time.js";
+import { type DecodedCoordinate, decodeCoordinate } from "../codec/items/decode-coordinate.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { ZpublishError } from "../errors.js";
 import { type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
-import type { Group, Variable } from "../model/data-tree.js";
-import type { PreviewService } from "./preview-service.js";
+import { elementCount, type Group, type Variable } from "../model/data-tree.js";
+import { NOT_A_TIME } from "../model/fill-value.js";
+import type { Values } from "../values/values.js";
 
 /** Where and when the data of a dataset is. Plain data. */
 export interface Coverage {
@@ -23,6 +26,9 @@ export interface GeographicExtent {
   readonly north: number;
 }
 
+/** What reads coordinates. */
+type ReadsValues = Pick<Values, "read">;
+
 /** Maximum of groups that are searched for coordinates. */
 const MAX_GROUPS = 200;
 
@@ -33,7 +39,7 @@ const MAX_GROUPS = 200;
  */
 export async function readCoverage(
   snapshot: DatasetSnapshot,
-  previews: PreviewService,
+  values: ReadsValues,
   groups: Iterable<Group> = snapshot.tree.groups.values(),
 ): Promise<Coverage> {
   let period: Coverage["period"];
@@ -44,11 +50,11 @@ export async function readCoverage(
     if (++searched > MAX_GROUPS) break;
     const time = period === undefined ? timeOf(snapshot, group) : undefined;
     if (time !== undefined) {
-      period = await readPeriod(time, previews);
+      period = await readPeriod(time, values);
       calendar = period && unusualCalendar(time.variable.attrs);
     }
     const places = extent === undefined ? placesOf(snapshot, group) : undefined;
-    if (places !== undefined) extent = await readExtent(places, previews);
+    if (places !== undefined) extent = await readExtent(places, values);
   }
   const { attrs } = snapshot.tree.root;
   return { period: period ?? statedPeriod(attrs), calendar, extent: extent ?? statedExtent(attrs) };
@@ -80,21 +86,44 @@ function rankOf({ name, dims }: Variable): number {
   return dims.length === 0 ? 2 : 3;
 }
 
-async function readPeriod(time: ServedArray, previews: PreviewService): Promise<Coverage["period"]> {
-  const scale = cfTimeScale(time.variable.attrs);
-  const numbers = scale && (await previews.numbers(time));
-  if (scale !== undefined && numbers !== undefined) {
-    const range = rangeOf(numbers);
-    const [from, to] = range?.map((value) => isoText(cfTimeOf(value, scale), scale.calendar)) ?? [];
-    return from === undefined || to === undefined ? undefined : [wholeSeconds(from), wholeSeconds(to)];
+/** Maximum of numbers that are read of a coordinate: few have more. */
+const MAX_NUMBERS = 262_144;
+
+/**
+ * Reads the values of a coordinate: of the last two axes, at the first index of others. Undefined if they are too many, or cannot be
+ * decoded.
+ * @param isOrdered Whether the first and last value are enough of too many.
+ */
+async function readCoordinate(
+  array: ServedArray,
+  values: ReadsValues,
+  isOrdered = false,
+): Promise<DecodedCoordinate | undefined> {
+  const { shape, attrs, fill } = array.stored;
+  const box = shape.map((length, axis) => ({
+    begin: 0,
+    count: axis < shape.length - 2 ? 1 : length,
+    step: 1,
+  }));
+  const count = elementCount(box.map((axis) => axis.count));
+  const isLong = count > MAX_NUMBERS;
+  if (count === 0 || (isLong && !isOrdered)) return undefined;
+  const ends = shape.map((length) => ({ begin: 0, count: 2, step: length - 1 }));
+  try {
+    return decodeCoordinate(await values.read(undefined, array, isLong ? ends : box), attrs, fill.served);
+  } catch (error) {
+    if (error instanceof ZpublishError && error.code === "unsupported") return undefined;
+    throw error;
   }
-  // Scalars, `datetime64`, and times too many to read: those of a dimension are in order.
-  const values = await previews.values(time);
-  const texts = [...(values?.first ?? []), ...(values?.last ?? [])].filter((text) => ISO_TIME.test(text));
-  const [first, last] = [texts[0], texts.at(-1)];
-  if (first === undefined || last === undefined) return undefined;
-  const [from, to] = [wholeSeconds(first), wholeSeconds(last)];
-  return from <= to ? [from, to] : [to, from];
+}
+
+async function readPeriod(time: ServedArray, values: ReadsValues): Promise<Coverage["period"]> {
+  const found = await readCoordinate(time, values, true);
+  const scale = found && cfTimeScale({ units: found.units ?? null, calendar: found.calendar ?? null });
+  if (scale === undefined || found?.values === undefined || Array.isArray(found.values)) return undefined;
+  const range = rangeOf<number | bigint>(found.values as Float64Array | BigInt64Array);
+  const [from, to] = range?.map((value) => isoText(cfTimeOf(value, scale), scale.calendar)) ?? [];
+  return from === undefined || to === undefined ? undefined : [wholeSeconds(from), wholeSeconds(to)];
 }
 
 const ISO_TIME = /^\d{4}(?:-\d\d(?:-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?)?)?$/;
@@ -136,29 +165,32 @@ function isPlace(name: string, coordinateNames: ReadonlySet<string>): boolean {
 
 async function readExtent(
   { latitudes, longitudes }: Places,
-  previews: PreviewService,
+  values: ReadsValues,
 ): Promise<GeographicExtent | undefined> {
-  const norths = rangeOf((await previews.numbers(latitudes)) ?? []);
-  const easts = rangeOfLongitudes((await previews.numbers(longitudes)) ?? []);
+  const [y, x] = await Promise.all([latitudes, longitudes].map((array) => readCoordinate(array, values)));
+  if (!(y?.values instanceof Float64Array && x?.values instanceof Float64Array)) return undefined;
+  const [norths, easts] = [rangeOf(y.values), rangeOfLongitudes(x.values)];
   if (norths === undefined || easts === undefined || norths[0] < -90.01 || norths[1] > 90.01)
     return undefined;
   return { south: norths[0], north: norths[1], west: easts[0], east: easts[1] };
 }
 
-function rangeOf(values: readonly number[]): readonly [number, number] | undefined {
-  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+/** Returns the least and the greatest value; undefined if all are missing. */
+function rangeOf<T extends number | bigint>(values: Iterable<T>): readonly [T, T] | undefined {
+  let [low, high]: (T | undefined)[] = [];
   for (const value of values) {
-    if (value < low) low = value;
-    if (value > high) high = value;
+    if (value === NOT_A_TIME || !Number.isFinite(Number(value))) continue;
+    if (low === undefined || value < low) low = value;
+    if (high === undefined || value > high) high = value;
   }
-  return high - low >= 0 && Number.isFinite(high - low) ? [low, high] : undefined;
+  return low === undefined || high === undefined ? undefined : [low, high];
 }
 
 const CIRCLE = 360;
 const ALL_LONGITUDES = [-180, 180] as const;
 
 /** Returns the shortest range with all longitudes: the circle without its widest gap. */
-function rangeOfLongitudes(values: readonly number[]): readonly [west: number, east: number] | undefined {
+function rangeOfLongitudes(values: Float64Array): readonly [west: number, east: number] | undefined {
   const hasSome = new Uint8Array(CIRCLE);
   for (const value of values) if (Number.isFinite(value)) hasSome[Math.floor(positive(value))] = 1;
   const degrees = Array.from(hasSome.keys()).filter((degree) => hasSome[degree] === 1);

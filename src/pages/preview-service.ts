@@ -1,8 +1,6 @@
 import { cfDecodingOf, isDecoded } from "../cf/decoded-type.js";
 import { missingMarkOf } from "../cf/image-data.js";
-import { decodeCoordinate } from "../codec/items/decode-coordinate.js";
 import type { ServedArray } from "../dataset/dataset.js";
-import { ZpublishError } from "../errors.js";
 import { pythonString } from "../json/stringify-json.js";
 import { elementCount } from "../model/data-tree.js";
 import type { Values } from "../values/values.js";
@@ -15,8 +13,6 @@ const LAST_COUNT = 3;
 
 /** Maximum bytes of a chunk that is decoded for a preview. */
 const MAX_CHUNK_BYTES = 64 * 2 ** 20;
-/** Maximum of numbers that are read of a variable: of coordinates, few have more. */
-const MAX_NUMBERS = 262_144;
 /** Maximum length of a text. Longer texts are cut, because a preview is one line of a page. */
 const MAX_TEXT_LENGTH = 200;
 
@@ -44,7 +40,6 @@ export function createPreviewService(values: Pick<Values, "cost" | "read" | "rea
         return undefined;
       }
     },
-    numbers: (array) => readNumbers(array, values),
   };
 }
 
@@ -93,32 +88,6 @@ function coordsOf(position: number, shape: readonly number[]): number[] {
   return coords;
 }
 
-async function readNumbers(
-  array: ServedArray,
-  values: Pick<Values, "read">,
-): Promise<readonly number[] | undefined> {
-  const { shape, dataType } = array.stored;
-  const box = shape.map((length, axis) => ({
-    begin: 0,
-    count: axis < shape.length - 2 ? 1 : length,
-    step: 1,
-  }));
-  const count = elementCount(box.map((axis) => axis.count));
-  if (count === 0 || count > MAX_NUMBERS || !"iuf".includes(dataType.kind)) return undefined;
-  try {
-    const { attrs, fill } = array.stored;
-    const { values: numbers } = decodeCoordinate(
-      await values.read(undefined, array, box),
-      attrs,
-      fill.served,
-    );
-    return numbers && Array.from(numbers as ArrayLike<number | bigint>, Number);
-  } catch (error) {
-    if (error instanceof ZpublishError && error.code === "unsupported") return undefined;
-    throw error;
-  }
-}
-
 /** Decodes a few values for people. Chunks are never served this way. */
 export interface PreviewService {
   /**
@@ -127,12 +96,6 @@ export interface PreviewService {
    * cannot be decoded or the source failed.
    */
   values(array: ServedArray): Promise<PreviewValues | undefined>;
-  /**
-   * Returns the values of a small variable in stored order, unpacked, NaN for missing ones; of the last two axes, at the first index of
-   * others. Undefined if they are no numbers, cannot be decoded, or are more than 262,144.
-   * @throws ZpublishError if the source or a codec failed.
-   */
-  numbers(array: ServedArray): Promise<readonly number[] | undefined>;
 }
 
 /** The first and last values of a variable. */

@@ -51,7 +51,7 @@ export function createPageReplies(context: CoreContext): DatasetPages {
   async function make(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
     const groups = nested || group.path === "/" ? groupsBelow(snapshot, group) : [group];
     let coverage: Coverage = {};
-    const covering = readCoverage(snapshot, context.previews, groups).then(
+    const covering = readCoverage(snapshot, context.values, groups).then(
       (found) => {
         coverage = found;
       },

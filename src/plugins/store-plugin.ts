@@ -1,4 +1,3 @@
-import { regularAxis } from "../cf/axis-order.js";
 import {
   type DatasetSnapshot,
   encodingOf,
@@ -67,8 +66,7 @@ async function readAxes(
 ): Promise<RegularAxes> {
   const read = async (coordinate: Variable | undefined) => {
     const array = coordinate && dataset.arrays.get(coordinate.path);
-    const values = array && (await context.previews.numbers(array));
-    return values && regularAxis(values);
+    return array && (await context.values.coordinates(dataset, array)).axes[0]?.regular;
   };
   const [y, x] = await Promise.all([read(grid?.yCoordinate), read(grid?.xCoordinate)]);
   return y && x && { y, x };

@@ -321,7 +321,7 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
     });
     closers.push(datasets.close);
     const catalog = createCatalog(
-      { datasets, previews: parts.previews, kept, isBusy: parts.isBusy, log: parts.datasetLog },
+      { datasets, values: parts.values, kept, isBusy: parts.isBusy, log: parts.datasetLog },
       former?.catalog.known,
     );
     closers.push(catalog.close);

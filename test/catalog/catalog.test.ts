@@ -4,6 +4,7 @@ import { ZpublishError } from "../../src/errors.js";
 import { createKeptIndexes } from "../../src/formats/kept-indexes.js";
 import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
 import { until } from "../support/folder-of-days.js";
+import { inlineValues } from "../support/inline-values.js";
 import { createTestLog } from "../support/servers/serve-routes.js";
 import { makeDirectory } from "../support/write-store.js";
 
@@ -24,8 +25,8 @@ function makeCatalog(t: Test, ids: readonly string[], more: Partial<CatalogParts
     },
   };
   const { log } = createTestLog();
-  const previews = () => ({ values: async () => undefined, numbers: async () => undefined });
-  const catalog = createCatalog({ datasets, previews, kept: undefined, isBusy: () => false, log, ...more });
+  const values = inlineValues;
+  const catalog = createCatalog({ datasets, values, kept: undefined, isBusy: () => false, log, ...more });
   t.teardown(() => catalog.close());
   const titles = async () => {
     const found = await catalog.descriptions(ids, 10_000);

@@ -1,9 +1,11 @@
 import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
 import type { JsonObject } from "../../src/json/json-value.js";
+import { parseDataType } from "../../src/model/data-type.js";
+import { NOT_A_TIME } from "../../src/model/fill-value.js";
 import { formatExtent, formatPeriod, readCoverage } from "../../src/pages/coverage.js";
-import type { PreviewService } from "../../src/pages/preview-service.js";
-import { type FakeVariable, fakeSnapshot, fakeType } from "../support/datasets/fake-snapshot.js";
+import type { Values } from "../../src/values/values.js";
+import { type FakeVariable, fakeSnapshot } from "../support/datasets/fake-snapshot.js";
 
 const LATITUDE = { units: "degrees_north" };
 const LONGITUDE = { units: "degrees_east" };
@@ -12,22 +14,30 @@ const DAYS = { units: "days since 2023-01-01" };
 /** A coordinate with its values. */
 interface Given extends Partial<FakeVariable> {
   readonly numbers?: readonly number[];
-  readonly texts?: readonly string[];
+}
+
+/** Reads these values; times of numpy as integers. */
+function readerOf(given: Readonly<Record<string, Given>>): Pick<Values, "read"> {
+  return {
+    async read(_snapshot, { variable: { name, dataType } }) {
+      const { numbers = [] } = given[name]!;
+      const isTime = dataType.kind === "M";
+      const values = isTime ? BigInt64Array.from(numbers, BigInt) : Float64Array.from(numbers);
+      const type = isTime ? dataType : parseDataType("<f8");
+      return { shape: [numbers.length], dataType: type, bytes: new Uint8Array(values.buffer), values };
+    },
+  };
 }
 
 /** Returns period and extent as a page shows them. */
 async function textsOf(given: Readonly<Record<string, Given>>, attrs: JsonObject = {}) {
   const variables = Object.fromEntries(
-    Object.entries(given).map(([name, { numbers = [], texts, dims = [name], ...variable }]) => [
+    Object.entries(given).map(([name, { numbers = [], dims = [name], ...variable }]) => [
       name,
-      { coordinate: true, dims, shape: dims.map(() => texts?.length ?? numbers.length), ...variable },
+      { coordinate: true, dims, shape: dims.map(() => numbers.length), ...variable },
     ]),
   );
-  const previews: PreviewService = {
-    values: async ({ variable }) => ({ first: given[variable.name]?.texts ?? [], last: [] }),
-    numbers: async ({ variable }) => given[variable.name]?.numbers,
-  };
-  const { period, extent } = await readCoverage(fakeSnapshot("x", { attrs, variables }), previews);
+  const { period, extent } = await readCoverage(fakeSnapshot("x", { attrs, variables }), readerOf(given));
   return [period && formatPeriod(period), extent && formatExtent(extent)];
 }
 
@@ -75,10 +85,8 @@ t.test("the period is that of the time axis, else of other times", async (t) => 
     [{ time: { attrs: DAYS, numbers: [0.5] } }, "2023-01-01 12:00"],
     [{ time: { attrs: DAYS, numbers: [0, 0.75] } }, "2023-01-01 00:00 to 2023-01-01 18:00"],
     [{ t: { attrs: { ...DAYS, calendar: "360_day" }, numbers: [0, 59] } }, "2023-01-01 to 2023-02-30"],
-    [
-      { time: { type: fakeType("M", 8), texts: ["2020-01-02T00:00:00.000", "2020-01-01"] } },
-      "2020-01-01 to 2020-01-02",
-    ],
+    [{ time: { type: parseDataType("<M8[D]"), numbers: [18_263, 18_262] } }, "2020-01-01 to 2020-01-02"],
+    [{ time: { type: parseDataType("<M8[ns]"), numbers: [1.5778368e18, Number(NOT_A_TIME)] } }, "2020-01-01"],
     [{ run: { dims: [], attrs: DAYS, numbers: [1] }, time: { attrs: DAYS, numbers: [3] } }, "2023-01-04"],
     [{ run: { dims: [], attrs: DAYS, numbers: [1] } }, "2023-01-02"],
     [{ time: { attrs: { units: "days" }, numbers: [1] } }, undefined],
@@ -91,8 +99,8 @@ t.test("a calendar that is not the usual one is named", async (t) => {
   for (const calendar of [undefined, "Gregorian", "360_day"] as const) {
     const time = { dims: ["time"], shape: [2], attrs: { ...DAYS, ...(calendar && { calendar }) } };
     const snapshot = fakeSnapshot("x", { variables: { time } });
-    const previews = { values: async () => undefined, numbers: async () => [0, 30] };
-    t.equal((await readCoverage(snapshot, previews)).calendar, calendar === "360_day" ? calendar : undefined);
+    const values = readerOf({ time: { numbers: [0, 30] } });
+    t.equal((await readCoverage(snapshot, values)).calendar, calendar === "360_day" ? calendar : undefined);
   }
 });
 
@@ -113,8 +121,36 @@ t.test("without coordinates, attributes tell period and extent", async (t) => {
 
 t.test("a coordinate that cannot be read fails the reading", async (t) => {
   const snapshot = fakeSnapshot("x", { variables: { time: { dims: ["time"], shape: [1], attrs: DAYS } } });
-  const fail = async () => {
+  const read = async () => {
     throw new ZpublishError("source-unreadable", "gone");
   };
-  await t.rejects(readCoverage(snapshot, { values: fail, numbers: fail }), { code: "source-unreadable" });
+  await t.rejects(readCoverage(snapshot, { read }), { code: "source-unreadable" });
+});
+
+t.test("little of a long coordinate is read, and none in a codec that nothing knows", async (t) => {
+  const boxes: unknown[] = [];
+  const values = readerOf({
+    ...{ time: { numbers: [0, 400_000] }, lat: { numbers: [1, 2] }, lon: { numbers: [3, 4] } },
+  });
+  const read: Values["read"] = (snapshot, array, box, options) => {
+    boxes.push(box);
+    return values.read(snapshot, array, box, options);
+  };
+  const dims = ["time", "y", "x"];
+  const place = { dims, shape: [9, 1, 2], coordinate: true };
+  const variables = {
+    time: { dims: ["time"], shape: [400_001], attrs: { units: "minutes since 2023-01-01" } },
+    ...{ lat: { ...place, attrs: LATITUDE }, lon: { ...place, attrs: LONGITUDE } },
+  };
+  const { period, extent } = await readCoverage(fakeSnapshot("x", { variables }), { read });
+  t.same([period?.[1], extent?.east], ["2023-10-05T18:40:00", 4]);
+  const whole = (count: number) => ({ begin: 0, count, step: 1 });
+  const first = [whole(1), whole(1), whole(2)];
+  t.same(boxes, [[{ begin: 0, count: 2, step: 400_000 }], first, first]);
+  const fail = async () => {
+    throw new ZpublishError("unsupported", "mystery");
+  };
+  t.same(await readCoverage(fakeSnapshot("x", { variables }), { read: fail }), {
+    ...{ period: undefined, calendar: undefined, extent: undefined },
+  });
 });

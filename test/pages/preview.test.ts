@@ -179,31 +179,6 @@ t.test("a preview needs few chunks, of few items each", async (t) => {
   t.ok(tasks.every(({ pick }) => pick !== undefined && pickedCount(pick) <= 9));
 });
 
-t.test("all numbers of a short coordinate are unpacked, and missing ones are NaN", async (t) => {
-  const numbers = (stored: StoredArray) => previews.numbers({ stored } as ServedArray);
-  const packed = inMemory([4], "<i2", Int16Array.of(1, 2, -1, 4), {
-    attrs: { scale_factor: 0.5, add_offset: 10, _FillValue: -1 },
-    fill: { served: null, item: null, absentIsServed: true },
-  });
-  t.same(await numbers(packed), [10.5, 11, Number.NaN, 12]);
-  t.same(await numbers(inMemory([2], "<i8", BigInt64Array.of(3n, -3n))), [3, -3]);
-  t.same(await numbers(inMemory([2, 2], "<f4", Float32Array.of(1, 2, 3, 4))), [1, 2, 3, 4], "two axes");
-  t.same(await numbers(inMemory([2, 1, 2], "<f4", Float32Array.of(1, 2, 3, 4))), [1, 2], "the first of more");
-  t.equal(await numbers({ ...packed, codecs: [{ id: "mystery" }] }), undefined, "a codec that nothing knows");
-  t.equal(await numbers(inMemory([3], "|S1", Buffer.from("abc"))), undefined, "no numbers");
-  const lost = {
-    ...packed,
-    chunks: { kind: "files", directory: "/nowhere", metadataFile: "/nowhere/.zarray" },
-  };
-  await t.rejects(
-    numbers({
-      ...lost,
-      chunks: { ...lost.chunks, keyEncoding: { name: "v2", separator: "." } },
-    } as StoredArray),
-    { code: "source-unreadable" },
-  );
-});
-
 /** Prints items one by one as numpy does. */
 const SCRIPT = `
 import base64, json, sys

@@ -7,6 +7,7 @@ import type { PreviewService } from "../../../src/pages/preview-service.js";
 import { createSnapshotMemo } from "../../../src/plugins/documents.js";
 import { createPageReplies } from "../../../src/plugins/page-replies.js";
 import type { CoreContext } from "../../../src/plugins/plugin.js";
+import { inlineValues } from "../inline-values.js";
 
 export interface FakeParts {
   readonly snapshots?: readonly DatasetSnapshot[];
@@ -55,10 +56,8 @@ export function fakeContext(parts: FakeParts): CoreContext {
         reads: { waiting: 0 },
       },
     },
-    get values(): never {
-      throw new ZpublishError("internal", "no values in this test");
-    },
-    previews: { values: previews ?? (async () => undefined), numbers: async () => undefined },
+    values: inlineValues({ makeChunk: noChunks }),
+    previews: { values: previews ?? (async () => undefined) },
     plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),
     versions: { zpublish: "0.1.0", node: "20.20.2", LANG: "C.UTF-8" },
     createDocument,
