@@ -32,6 +32,7 @@ export {
   type DatasetWriter,
   type ExportedDataset,
   type ExportedVariable,
+  exportedByteLength,
   type FileBody,
   POINT,
   TEXT_TYPE,
@@ -40,7 +41,7 @@ export { bytesOfTexts, createColumn, createFileBody, type FileRows } from "./exp
 export { NC, type NcAttribute, type NcType, netcdfAttributes, netcdfStorage } from "./export/netcdf-types.js";
 export { writeNetcdf } from "./export/netcdf-writer.js";
 export { writeNpy } from "./export/npy-writer.js";
-export { tableByteLength } from "./export/table.js";
+export { countOf, createSelectionPlan, type DimSelection, dimOf } from "./export/selection-plan.js";
 export { writeCsv, writeJson } from "./export/text-writer.js";
 export { queryToken } from "./http/handle-request.js";
 export { chooseMediaType } from "./http/headers.js";

@@ -1,6 +1,7 @@
 import type { ArrayView, DatasetView } from "../dataset/dataset.js";
 import type { ByteRange } from "../http/reply.js";
 import type { JsonObject } from "../json/json-value.js";
+import { elementCount } from "../model/data-tree.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
 import type { AxisSelection, ValueBlock, Values } from "../values/values.js";
 
@@ -64,6 +65,21 @@ export type DatasetWriter = (
   values: Values,
   signal: AbortSignal,
 ) => Promise<FileBody>;
+
+/** Bytes of an item of a text without a fixed size, a guess. */
+const TEXT_BYTES = 64;
+
+/** Returns the bytes of all values. @param isTable Whether they are repeated in each row of a table */
+export function exportedByteLength({ dims, variables }: ExportedDataset, isTable = false): number {
+  const rowCount = elementCount([...dims.values()]);
+  const bytesOf = ({ dataType, shape, source }: ExportedVariable) => {
+    const textLength = "textLength" in source ? (source.textLength ?? 0) : 0;
+    return (
+      (isTable ? rowCount : elementCount(shape)) * (dataType.itemSize || Math.max(TEXT_BYTES, textLength))
+    );
+  };
+  return variables.reduce((sum, variable) => sum + bytesOf(variable), 0);
+}
 
 /** Type of texts of any length. */
 export const TEXT_TYPE = parseDataType("|O");

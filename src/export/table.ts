@@ -75,12 +75,6 @@ export function tableColumns(dataset: ExportedDataset, hasDates: boolean): reado
   return [...labels, ...[...data, ...others.filter(({ isCoordinate }) => isCoordinate)].map(columnOf)];
 }
 
-/** Returns the bytes of all items of a table, in which values are repeated for each row. */
-export function tableByteLength(dataset: ExportedDataset): number {
-  const bytes = dataset.variables.reduce((sum, { dataType }) => sum + dataType.itemSize, 0);
-  return elementCount([...dataset.dims.values()]) * bytes;
-}
-
 /** Reads a table in blocks of rows, in C order of its dimensions. The next box is read while the caller works on one. */
 export async function* tableRows(
   dataset: ExportedDataset,

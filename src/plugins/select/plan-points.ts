@@ -1,5 +1,7 @@
 import {
   type ArrayView,
+  type DimSelection,
+  dimOf,
   type ExportedDataset,
   type ExportedVariable,
   indexOf,
@@ -14,7 +16,6 @@ import {
 import { eachText, type PointColumn, type PointTable, wrongBody } from "./parse-points.js";
 import type { SelectionQuery } from "./parse-selection.js";
 import { axisNamed, gridRole, type PlanContext } from "./plan-selection.js";
-import { type DimSelection, dimOf, type SelectionPlan } from "./selection-plan.js";
 
 /** Metres of a degree on the sphere of `nearestCells`. */
 const METRES_OF_DEGREE = 111_195.08;
@@ -122,7 +123,7 @@ function degrees(text: string): number {
  * @param areTexts Whether columns stay texts; else those of numbers become numbers.
  */
 export async function readPointPlan(
-  plan: SelectionPlan,
+  plan: ExportedDataset,
   { names, columns: texts }: PointTable,
   columns: ReadonlySet<string>,
   areTexts: boolean,

@@ -3,8 +3,13 @@ import {
   type AxisSelection,
   type CoordinateAxis,
   type Coordinates,
+  countOf,
+  createSelectionPlan,
   type DatasetView,
   type DataType,
+  type DimSelection,
+  dimOf,
+  type ExportedDataset,
   extentText,
   type Group,
   indexOf,
@@ -14,13 +19,6 @@ import {
   wrongParameter,
 } from "../../plugin-api.js";
 import type { AxisParameter, AxisQuery, SelectionQuery } from "./parse-selection.js";
-import {
-  countOf,
-  createSelectionPlan,
-  type DimSelection,
-  dimOf,
-  type SelectionPlan,
-} from "./selection-plan.js";
 
 /** Names that a message lists at most. */
 const MAX_SHOWN_NAMES = 12;
@@ -91,7 +89,7 @@ export function planSelection(
   candidates: readonly Variable[],
   isDecoded: boolean,
   points?: ReadonlyMap<string, DimSelection>,
-): SelectionPlan {
+): ExportedDataset {
   const { snapshot, dataTypeOf } = context;
   const { selections, selected } = selectDims(context, axes, candidates);
   for (const [key, selection] of points ?? []) {

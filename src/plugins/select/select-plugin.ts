@@ -4,15 +4,18 @@ import {
   type AxisSelection,
   type Coordinates,
   chooseMediaType,
+  countOf,
   type DatasetView,
   type DatasetWriter,
+  type DimSelection,
+  type ExportedDataset,
+  exportedByteLength,
   type Plugin,
   type PluginContext,
   packageVersion,
   type QueryParameter,
   type RouteRequest,
   type StreamReply,
-  tableByteLength,
   type Values,
   type Variable,
   writeArrow,
@@ -35,7 +38,6 @@ import {
   type PlanContext,
   planSelection,
 } from "./plan-selection.js";
-import { countOf, type DimSelection, type SelectionPlan } from "./selection-plan.js";
 
 const PARSE_POINTS = new URL("./parse-points.js", import.meta.url);
 
@@ -200,7 +202,7 @@ async function serveSelection(context: PluginContext, request: RouteRequest): Pr
   } as const;
   const make = async (): Promise<StreamReply> => {
     const { plan, columns } = await planRequest(context, snapshot, query, isDecoded, points);
-    const needed = Math.max(plan.byteLength, format.isTable ? tableByteLength(plan) : 0);
+    const needed = exportedByteLength(plan, format.isTable);
     assertSize(needed, context);
     const read = { values: context.values, signal };
     const readable =
@@ -253,7 +255,7 @@ async function planRequest(
   query: SelectionQuery,
   isDecoded: boolean,
   points: PointTable | undefined,
-): Promise<{ readonly plan: SelectionPlan; readonly columns: ReadonlySet<string> }> {
+): Promise<{ readonly plan: ExportedDataset; readonly columns: ReadonlySet<string> }> {
   const candidates = candidateVariables(snapshot, query);
   const isByLabel = ({ kind }: AxisQuery) => kind === "labels" || kind === "range";
   const labels = [...query.axes].filter(([, asked]) => isByLabel(asked.query));

@@ -2,6 +2,8 @@ import t from "tap";
 import type { CoordinateAxis } from "../../../src/cf/axis-labels.js";
 import type { DatasetSnapshot } from "../../../src/dataset/dataset.js";
 import { ZpublishError } from "../../../src/errors.js";
+import { type ExportedDataset, exportedByteLength } from "../../../src/export/exported-dataset.js";
+import type { DimSelection } from "../../../src/export/selection-plan.js";
 import type { Variable } from "../../../src/model/data-tree.js";
 import { parseSelection } from "../../../src/plugins/select/parse-selection.js";
 import {
@@ -10,7 +12,6 @@ import {
   type PlanContext,
   planSelection,
 } from "../../../src/plugins/select/plan-selection.js";
-import type { DimSelection, SelectionPlan } from "../../../src/plugins/select/selection-plan.js";
 import type { Coordinates } from "../../../src/values/values.js";
 import { fakeSnapshot, fakeType } from "../../support/datasets/fake-snapshot.js";
 
@@ -84,7 +85,7 @@ function plan(
   text: string,
   isDecoded = false,
   more: Partial<PlanContext> = {},
-): SelectionPlan {
+): ExportedDataset {
   const query = parseSelection(text, ["nc"], false);
   const dataTypeOf: PlanContext["dataTypeOf"] = ({ variable }) => variable.dataType;
   const context = { snapshot, coordinatesOf, cellsOf: () => undefined, dataTypeOf, ...more };
@@ -102,7 +103,7 @@ function refusal(run: () => unknown): Record<string, unknown> {
 }
 
 /** Names, dimensions and selections in few words: `t2m(lat 3, lon 2)`. */
-function outline({ variables }: SelectionPlan): string {
+function outline({ variables }: ExportedDataset): string {
   return variables
     .map(({ name, dims, shape }) => `${name}(${dims.map((dim, at) => `${dim} ${shape[at]}`).join(", ")})`)
     .join(" ");
@@ -166,10 +167,10 @@ t.test("labels and indexes become indexes as in xarray", async (t) => {
 });
 
 t.test("bytes are known", async (t) => {
-  const { byteLength, dims } = plan(AIR, "var=t2m&isel.time=0:2&lat=50");
-  t.equal(byteLength, 2 * 6 * 2 + 2 * 8 + 8 + 6 * 8 + 8);
+  const piece = plan(AIR, "var=t2m&isel.time=0:2&lat=50");
+  t.equal(exportedByteLength(piece), 2 * 6 * 2 + 2 * 8 + 8 + 6 * 8 + 8);
   t.strictSame(
-    [...dims],
+    [...piece.dims],
     [
       ["time", 2],
       ["lon", 6],

@@ -1,36 +1,14 @@
-import {
-  type ArrayView,
-  type AxisSelection,
-  type DatasetView,
-  type DataType,
-  type ExportedDataset,
-  type ExportedVariable,
-  elementCount,
-  type JsonObject,
-  type JsonValue,
-  nodeName,
-  POINT,
-  parentPath,
-  TEXT_TYPE,
-  type Variable,
-  wrongParameter,
-} from "../../plugin-api.js";
+import type { ArrayView, DatasetView } from "../dataset/dataset.js";
+import { wrongParameter } from "../http/query.js";
+import type { JsonObject, JsonValue } from "../json/json-value.js";
+import { nodeName, parentPath, type Variable } from "../model/data-tree.js";
+import type { DataType } from "../model/data-type.js";
+import type { AxisSelection } from "../values/values.js";
+import { type ExportedDataset, type ExportedVariable, POINT, TEXT_TYPE } from "./exported-dataset.js";
 
-/**
- * One variable of an answer. Its name is the path with `_` in place of `/`; a dimension of which one index was asked for is left out.
- * Attributes are the stored ones, with the `_FillValue` that xarray makes of a Zarr array's `fill_value`; if decoded, those that
- * xarray's `decode_cf` leaves, and the units of times.
- */
-export interface SelectedVariable extends ExportedVariable {
+/** A variable, and where it is stored. */
+interface PlannedVariable extends ExportedVariable {
   readonly path: string;
-}
-
-/** What a selection answers, settled before any of its values is read. */
-export interface SelectionPlan extends ExportedDataset {
-  /** Coordinates first. */
-  readonly variables: readonly SelectedVariable[];
-  /** Bytes of all values. */
-  readonly byteLength: number;
 }
 
 /** What is read along one dimension. */
@@ -70,8 +48,10 @@ export function dimOf({ tree }: DatasetView, variable: Variable, at: number): Di
 }
 
 /**
- * Puts a plan together.
- * @param chosen Variables that the query asks for; their coordinates are added.
+ * Plans what a piece of a dataset is made of, before any value is read: variables and their coordinates, which come first. Names are paths
+ * with `_` in place of `/`. Attributes are the stored ones, with the `_FillValue` that xarray makes of a Zarr array's `fill_value`; if
+ * decoded, those that xarray's `decode_cf` leaves, and the units of times.
+ * @param chosen Variables that are asked for; their coordinates are added.
  * @param selections By key of dimensions; of others, all is read.
  * @param dataTypeOf Returns the type of a variable's values in the answer.
  */
@@ -81,7 +61,7 @@ export function createSelectionPlan(
   selections: ReadonlyMap<string, DimSelection>,
   isDecoded: boolean,
   dataTypeOf: (array: ArrayView) => DataType,
-): SelectionPlan {
+): ExportedDataset {
   const nameOf = createDimNames();
   const dims = new Map<string, number>();
   const pointCount = [...selections.values()].find(({ points }) => points !== undefined)?.points?.length ?? 0;
@@ -92,7 +72,7 @@ export function createSelectionPlan(
     variable.dims.every((_, at) => selections.has(dimOf(snapshot, variable, at).key));
   const coordinates = coordinatesOf(snapshot, chosen).filter(isWhole);
 
-  function describe(variable: Variable): SelectedVariable {
+  function describe(variable: Variable): PlannedVariable {
     const { path, shape } = variable;
     const array = snapshot.arrays.get(path)!;
     const axes = variable.dims.map((_, at) => dimOf(snapshot, variable, at));
@@ -134,20 +114,11 @@ export function createSelectionPlan(
   return {
     ...{ snapshot, isDecoded, dims, attrs: attrsOf(snapshot, chosen) },
     variables: isDecoded ? all : all.map((variable) => withReferences(variable, all)),
-    byteLength: all.reduce((sum, each) => sum + elementCount(each.shape) * countedBytes(each), 0),
   };
 }
 
-/** Bytes of an item of a text without a fixed size, a guess. */
-const TEXT_BYTES = 64;
-
-/** Returns the bytes that an item counts for limits. */
-export function countedBytes({ dataType, source }: Pick<SelectedVariable, "dataType" | "source">): number {
-  return dataType.itemSize || Math.max(TEXT_BYTES, ("textLength" in source && source.textLength) || 0);
-}
-
 /** @throws ZpublishError `invalid-query` if two variables have one name without slashes */
-function assertNames(variables: readonly SelectedVariable[]): void {
+function assertNames(variables: readonly PlannedVariable[]): void {
   const names = new Set<string>();
   for (const { name, path } of variables) {
     if (names.has(name))
@@ -228,7 +199,7 @@ const REFERENCES =
  * Renames the variables that attributes name as they are in the answer, and names coordinates that xarray would else take for data: those
  * whose dimension is left out.
  */
-function withReferences(variable: SelectedVariable, all: readonly SelectedVariable[]): SelectedVariable {
+function withReferences(variable: PlannedVariable, all: readonly PlannedVariable[]): PlannedVariable {
   const group = groupPathOf(variable);
   const names = new Map(
     all.flatMap((each) => (groupPathOf(each) === group ? [[nodeName(each.path), each.name]] : [])),
