@@ -1,7 +1,8 @@
 import { setMaxListeners } from "node:events";
 import { totalmem } from "node:os";
+import { posix } from "node:path";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
-import { type ErrorData, ZpublishError } from "../errors.js";
+import { type ErrorData, errorToData, messageOf, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/data-tree.js";
 import type { ChunkPiece, LocalPlace, PieceLayout, ThreadSource } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
@@ -74,9 +75,20 @@ export interface ModuleCall {
 }
 
 /** The result of a call: what structured clone can copy. */
-export type CallOutcome =
-  | { readonly status: "returned"; readonly value: unknown }
-  | { readonly status: "failed"; readonly error: ErrorData };
+export type CallOutcome = { readonly status: "returned"; readonly value: unknown } | FailedCall;
+
+/** A call that failed. */
+interface FailedCall {
+  readonly status: "failed";
+  readonly error: ErrorData;
+}
+
+/** Creates the outcome of a call that failed. The error names the module, unless it is of this package. */
+export function failedCall({ module }: Pick<ModuleCall, "module">, error: unknown): FailedCall {
+  if (error instanceof ZpublishError) return { status: "failed", error: errorToData(error) };
+  const message = `module ${posix.basename(module)}: ${messageOf(error)}`;
+  return { status: "failed", error: { code: "internal", message, details: {} } };
+}
 
 /**
  * The answer of a worker. `worn-out`: it has not begun the task and has to be replaced, because only the end of its thread

@@ -2,7 +2,7 @@ import type { Worker } from "node:worker_threads";
 import { FixedQueue, Piscina } from "piscina";
 import { messageOf, ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
-import type { TaskAnswer, WorkerData, WorkerTask } from "./chunk-task.js";
+import { failedCall, type TaskAnswer, type WorkerData, type WorkerTask } from "./chunk-task.js";
 
 /** One worker. Its thread starts with the first task and ends after a minute without one. */
 interface ChunkWorker {
@@ -173,7 +173,16 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
               settle();
               resolve(answer);
             },
-            (error: unknown) => current.fail(kindOf(error), messageOf(error), error),
+            (error: unknown) => {
+              const { task: sent } = task;
+              if (!isAlive || !("module" in sent)) {
+                current.fail(kindOf(error), messageOf(error), error);
+                return;
+              }
+              // The thread has not got the data, which cannot be copied.
+              settle();
+              resolve(failedCall(sent, error));
+            },
           );
         } catch (error) {
           current.fail("couldNotStart", messageOf(error), error);

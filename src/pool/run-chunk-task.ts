@@ -1,10 +1,9 @@
-import { posix } from "node:path";
 import { pickItems } from "../codec/items/pick-items.js";
 import { type ChunkOutcome, makeChunk } from "../codec/make-chunk.js";
 import { createDecodedCache, type DecodedCache, type DecodedChunks } from "../codec/run-steps.js";
 import { loadZstd } from "../codec/zstd.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
-import { errorToData, messageOf, ZpublishError } from "../errors.js";
+import { errorToData, ZpublishError } from "../errors.js";
 import { whenDone } from "../event-loop/maybe-promise.js";
 import { memoryFor } from "../formats/file-index.js";
 import { openChunkReader } from "../open/chunk-reader.js";
@@ -23,7 +22,14 @@ import {
 } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
-import type { CallOutcome, ChunkTask, GivenBytes, GivenChunk, ModuleCall } from "./chunk-task.js";
+import {
+  type CallOutcome,
+  type ChunkTask,
+  failedCall,
+  type GivenBytes,
+  type GivenChunk,
+  type ModuleCall,
+} from "./chunk-task.js";
 
 /** Local files and stores that a worker opens, and keeps open. */
 interface GivenPlaces {
@@ -202,17 +208,17 @@ export function createTaskRunner(
 
 /**
  * Calls the default export of a module, which the thread keeps: `(data, { isCancelled }) => result`.
- * @returns Never throws: errors are data, and name the module unless they are of this package.
+ * @returns Never throws: errors are data.
  */
 export async function callModule({ module, data, cancelled }: ModuleCall): Promise<CallOutcome> {
   try {
     const { default: call } = (await import(module)) as { default?: unknown };
     if (typeof call !== "function") throw new TypeError(`expected a default export that is a function`);
-    return { status: "returned", value: await call(data, { isCancelled: () => isSet(cancelled) }) };
+    const value: unknown = await call(data, { isCancelled: () => isSet(cancelled) });
+    // What cannot be copied fails here; the thread would end when it sends that. Bytes, which may be many, always can.
+    return { status: "returned", value: ArrayBuffer.isView(value) ? value : structuredClone(value) };
   } catch (error) {
-    if (error instanceof ZpublishError) return { status: "failed", error: errorToData(error) };
-    const message = `module ${posix.basename(module)}: ${messageOf(error)}`;
-    return { status: "failed", error: { code: "internal", message, details: {} } };
+    return failedCall({ module }, error);
   }
 }
 

@@ -62,7 +62,7 @@ export interface ReadCost {
   readonly itemCount: number;
   /** Bytes of the result; of variable-length items a guess. */
   readonly byteLength: number;
-  /** Stored chunks that have selected items. */
+  /** Stored chunks of the dataset, not of another encoding, that have selected items. */
   readonly chunks: number;
   /** Decoded bytes of these chunks. */
   readonly chunkBytes: number;
@@ -128,7 +128,7 @@ export interface RunModuleOptions {
 export interface Values extends CoordinateValues {
   /** Returns the type of an array's values: as stored, or decoded. */
   dataType(array: ArrayView, decode: boolean): DataType;
-  /** Returns the cost of a selection from the plan alone. */
+  /** Returns the cost of a selection from the plan of the stored chunks alone. Another encoding that is read in their place costs less. */
   cost(
     array: ArrayView,
     selection: readonly AxisSelection[],
@@ -166,7 +166,8 @@ export interface Values extends CoordinateValues {
   /**
    * Runs the default export of a module in the pool: `(data, { isCancelled }) => result`, or a promise of it. Both are copied between
    * threads, so the function gets and returns what structured clone can copy.
-   * @throws ZpublishError that the function throws; `internal` naming the module for any other error
+   * @throws ZpublishError that the function throws; `internal` naming the module for any other error, and if data or result cannot be
+   * copied
    */
   run<T>(module: URL | string, data: unknown, options?: RunModuleOptions): Promise<T>;
 }

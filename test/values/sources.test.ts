@@ -18,8 +18,8 @@ import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 /** Reads values as a server does, with threads. */
-function openValues(t: Test) {
-  const pool = createEncodePool({ threads: 2, log: pino({ level: "silent" }) });
+function openValues(t: Test, threads = 2) {
+  const pool = createEncodePool({ threads, log: pino({ level: "silent" }) });
   t.teardown(() => pool.close());
   return createValues({
     makeChunk: createWorkerFeed((task, signal) => pool.makeChunk(task, signal)),
@@ -125,4 +125,38 @@ t.test("functions run in threads", async (t) => {
     code: "codec-failed",
     message: "module dies.mjs: the worker crashed",
   });
+});
+
+t.test("data and results that cannot be copied are errors that say so, and end no thread", async (t) => {
+  const directory = t.testdir({
+    "thread.mjs": 'import { threadId } from "node:worker_threads"; export default () => threadId;',
+    "symbol.mjs": "export default () => [Symbol('c')];",
+  });
+  const urlOf = (name: string) => pathToFileURL(join(directory, name));
+  const values = openValues(t, 1);
+  const cases: readonly (readonly [file: string, data: unknown, transfer: unknown, reason: string])[] = [
+    ["thread.mjs", { at: Symbol("b") }, undefined, "Symbol(b) could not be cloned."],
+    ["thread.mjs", Symbol("a"), undefined, "Symbol(a) could not be cloned."],
+    [
+      "thread.mjs",
+      {
+        get day() {
+          throw new RangeError("no day");
+        },
+      },
+      undefined,
+      "no day",
+    ],
+    ["thread.mjs", 1, [{}], "Found invalid object in transferList"],
+    ["symbol.mjs", 1, undefined, "Symbol(c) could not be cloned."],
+  ];
+  let first: number | undefined;
+  for (const [file, data, transfer, reason] of cases) {
+    const options = { transfer: transfer as ArrayBuffer[] };
+    const message = `module ${file}: ${reason}`;
+    await t.rejects(values.run(urlOf(file), data, options), { code: "internal", message });
+    const thread = await values.run<number>(urlOf("thread.mjs"), 1);
+    first ??= thread;
+    t.equal(thread, first);
+  }
 });
