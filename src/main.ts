@@ -1,8 +1,11 @@
+import { EXIT_CODES, reportError } from "./cli/output.js";
 import { runProgram } from "./cli/program.js";
 
-// A reader that has seen enough (`zpublish inspect … | head`) is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
+  // A reader that has seen enough (`zpublish inspect … | head`) is no failure.
+  if (error.code === "EPIPE") return;
+  reportError(`standard output: ${error.message}`);
+  process.exit(EXIT_CODES.failed);
 });
 
 const exitCode = await runProgram(process.argv.slice(2));

@@ -11,7 +11,7 @@ interface Stopping {
   readonly exitCode: () => number;
 }
 
-/** Aborts a signal at TERM and INT. A second one ends the process at once. */
+/** Aborts a signal at TERM and INT, and at HUP from a terminal. A second one ends the process at once. */
 export function stopOnSignals(): Stopping {
   const controller = new AbortController();
   // Each chunk under way listens.
@@ -20,8 +20,10 @@ export function stopOnSignals(): Stopping {
   const aborted = new Promise<undefined>((resolve) => {
     controller.signal.addEventListener("abort", () => resolve(undefined));
   });
-  for (const name of ["SIGTERM", "SIGINT"] as const) {
+  for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
     process.on(name, () => {
+      // Below `nohup` there is no terminal. Node.js does not keep that a parent has the signal ignored.
+      if (name === "SIGHUP" && !process.stdout.isTTY && !process.stderr.isTTY) return;
       code = 128 + constants.signals[name];
       if (controller.signal.aborted) process.exit(code);
       controller.abort();

@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
@@ -156,16 +158,67 @@ t.test("a file that fails is removed, and the one before stays", async (t) => {
   t.match(nowhere, { code: 1, stderr: /^zpublish: [^\n]*absent\/out\.csv[^\n]*\n$/ });
 });
 
+t.test("a full disk is one line", { skip: !existsSync("/dev/full") && "no /dev/full" }, async (t) => {
+  const cwd = t.testdir({});
+  await writeZeros(cwd, 4);
+  for (const [command, line] of [
+    ["select v.zarr -f csv > /dev/full", /^zpublish: standard output: ENOSPC: [^\n]+\n$/],
+    ["inspect v.zarr > /dev/full", /^zpublish: standard output: ENOSPC: [^\n]+\n$/],
+    ["select v.zarr -f csv -o /dev/full", /^zpublish: ENOSPC: [^\n]+\n$/],
+  ] as const) {
+    const shell = ["-c", `"$0" "$1" ${command}`, process.execPath, PROGRAM];
+    const { status, stdout, stderr } = spawnSync("sh", shell, { cwd, encoding: "utf8" });
+    t.strictSame([status, stdout], [1, ""], command);
+    t.match(stderr, line);
+  }
+});
+
+/** Waits until a file is being written. */
+async function isBegun(cwd: string): Promise<void> {
+  while (!(await readdir(cwd)).some((name) => name.endsWith(".part")))
+    await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
 t.test("a signal ends it, and nothing is left of the file", async (t) => {
   const cwd = t.testdir({});
   await writeZeros(cwd, 50_000_000);
-  const run = runScript(PROGRAM, ["select", "v.zarr", "-f", "csv", "-o", "out.csv"], { cwd });
-  const isBegun = async () => (await readdir(cwd)).some((name) => name.endsWith(".part"));
-  while (!(await isBegun())) await new Promise((resolve) => setTimeout(resolve, 5));
-  run.child.kill("SIGINT");
-  t.equal(await run.ended, 130);
-  t.equal(run.stderr(), "zpublish: ended by a signal, nothing is left of the file\n");
-  t.strictSame(await readdir(cwd), ["v.zarr"]);
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const) {
+    const run = runScript(PROGRAM, ["select", "v.zarr", "-f", "csv", "-o", "out.csv"], { cwd });
+    await isBegun(cwd);
+    run.child.kill(signal);
+    t.equal(await run.ended, code);
+    t.equal(run.stderr(), "zpublish: ended by a signal, nothing is left of the file\n");
+    t.strictSame(await readdir(cwd), ["v.zarr"]);
+  }
+});
+
+/** Runs a program on a terminal, which is closed when the file in `sys.argv[1]` is being written. */
+const CLOSE_TERMINAL = `
+import glob, os, pty, sys, time
+pid, terminal = pty.fork()
+if pid == 0: os.execv(sys.argv[2], sys.argv[2:])
+while not glob.glob(sys.argv[1] + "*.part"): time.sleep(0.01)
+os.close(terminal)
+os.waitpid(pid, 0)
+`;
+
+t.test("a terminal that is closed ends it; without one it goes on, as nohup wants", async (t) => {
+  const cwd = t.testdir({});
+  await writeZeros(cwd, 4_000_000);
+  const output = join(cwd, "out.csv");
+  const args = ["select", join(cwd, "v.zarr"), "-o", output];
+  if (!clientMissing("yaml")) {
+    askPython(CLOSE_TERMINAL, null, [output, process.execPath, PROGRAM, ...args]);
+    t.strictSame(await readdir(cwd), ["v.zarr"]);
+  }
+  const run = runScript(PROGRAM, args);
+  await isBegun(cwd);
+  run.child.kill("SIGHUP");
+  t.equal(await run.ended, 0, run.stderr());
+  t.strictSame((await readdir(cwd)).toSorted(), ["out.csv", "v.zarr"]);
 });
 
 const MISTAKES: readonly (readonly [args: string, stderr: RegExp])[] = [
