@@ -25,19 +25,24 @@ const MAX_KNOWN = 4_096;
 
 /** Writes values as text, in UTF-8. Runs in the pool. */
 export default function writeText(task: TextTask): Uint8Array {
-  const text = task.kind === "csv" ? csvRows(task.columns, task.rowCount) : jsonItems(task);
-  return new TextEncoder().encode(text);
+  const texts = task.kind === "csv" ? csvRows(task.columns, task.rowCount) : jsonItems(task);
+  return Buffer.concat(Array.from(texts, (text) => Buffer.from(text)));
 }
 
-function csvRows(columns: readonly TextColumn[], rowCount: number): string {
+/** Items that are one text: one of all of them would be copied over and over by the garbage collector. */
+const ITEMS_PER_TEXT = 256;
+
+function* csvRows(columns: readonly TextColumn[], rowCount: number): Generator<string> {
   const formats = columns.map((column) => itemFormat(column, "csv"));
   let text = "";
   for (let row = 0; row < rowCount; row += 1) {
     for (let column = 0; column < formats.length; column += 1)
       text += column === 0 ? formats[column]!(row) : `,${formats[column]!(row)}`;
     text += "\n";
+    if ((row + 1) % ITEMS_PER_TEXT !== 0 && row + 1 !== rowCount) continue;
+    yield text;
+    text = "";
   }
-  return text;
 }
 
 /** Quotes a field of CSV if it must be (RFC 4180). */
@@ -45,7 +50,11 @@ export function csvField(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-function jsonItems({ column, shape, firstItem }: Extract<TextTask, { readonly kind: "json" }>): string {
+function* jsonItems({
+  column,
+  shape,
+  firstItem,
+}: Extract<TextTask, { readonly kind: "json" }>): Generator<string> {
   const format = itemFormat(column, "json");
   // Items between two beginnings of a list, from the innermost dimension outwards.
   const sizes = shape.map((_, axis) => elementCount(shape.slice(axis)));
@@ -56,8 +65,10 @@ function jsonItems({ column, shape, firstItem }: Extract<TextTask, { readonly ki
     for (const size of sizes) if (item % size === 0) text += "[";
     text += format(index);
     for (const size of sizes) if ((item + 1) % size === 0) text += "]";
+    if ((index + 1) % ITEMS_PER_TEXT !== 0 && index + 1 !== column.values.length) continue;
+    yield text;
+    text = "";
   }
-  return text;
 }
 
 /** Returns the function that writes an item. JSON has null for what is no number, CSV an empty field, which pandas reads as NaN. */

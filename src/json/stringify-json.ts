@@ -153,10 +153,18 @@ export function pythonFloatText(value: number): string {
 /** Returns the number with the fewest digits that reads as the same float of a size in bytes. */
 export function shortestFloat(value: number, itemSize: number): number {
   if (itemSize >= 8 || value === 0 || !Number.isFinite(value)) return value;
+  const size = Math.abs(value);
+  if (itemSize === 4 && size >= 1e-4 && size < 1e6) {
+    // The product of 24 bits and of a power up to 1e12 is exact, so that it rounds as `toPrecision` does.
+    let scale = 1;
+    while (size * scale < 1e5) scale *= 10;
+    for (; Math.fround(Math.round(size * scale) / scale) !== size; scale *= 10);
+    return (Math.sign(value) * Math.round(size * scale)) / scale;
+  }
   // Half of the distance between neighbours.
-  const blur = itemSize === 2 ? 2 ** (Math.max(-14, Math.floor(Math.log2(Math.abs(value)))) - 11) : 0;
+  const blur = itemSize === 2 ? 2 ** (Math.max(-14, Math.floor(Math.log2(size))) - 11) : 0;
   // A number of at most 6 digits is what the float that is nearest to it reads as with 6 digits, unless the float is subnormal.
-  const first = itemSize === 4 && Math.abs(value) > 1.2e-38 ? 6 : 1;
+  const first = itemSize === 4 && size > 1.2e-38 ? 6 : 1;
   for (let digits = first; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits));
     if (Math.abs(short - value) < blur || (itemSize === 4 && Math.fround(short) === value)) return short;

@@ -1,11 +1,12 @@
+import { createSlice } from "../event-loop/cooperative-task.js";
 import { elementCount } from "../model/data-tree.js";
-import type { PickedGrid } from "../zarr/plan/cut-selection.js";
+import { chunksOfPoints, type PickedGrid } from "../zarr/plan/cut-selection.js";
 import { type PickedAxis, partsOfAxis } from "../zarr/plan/item-pick.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 
 /** How an array is cut. */
 export interface ArrayCut extends PickedGrid {
-  readonly stored: Pick<StoredArray, "shape" | "chunks">;
+  readonly stored: Pick<StoredArray, "path" | "shape" | "chunks">;
 }
 
 /** Cost of reading a selection from another cut of an array than the stored one. */
@@ -34,27 +35,28 @@ export function chooseCut(storedBytes: number, cuts: readonly CutCost[]): number
   return best;
 }
 
-/** Lists the chunks that a selection touches, in grids of any chunks. */
-export interface Touching {
+/** Finds the chunks that a selection touches, in a grid of any chunks. */
+export type Touching = (cut: ArrayCut) => Promise<TouchedChunks>;
+
+/** The chunks that a selection touches. */
+interface TouchedChunks {
+  readonly list: Iterable<readonly number[]>;
   /** Counts them; `weight` says how much a chunk counts along each axis. Default 1. */
-  count(plan: ArrayCut, weight?: AxisWeight): number;
-  list(plan: ArrayCut): Iterable<readonly number[]>;
+  count(weight?: AxisWeight): Promise<number> | number;
 }
 
 /** Weight of the chunks of one index along one axis; that of a chunk is the product. */
 type AxisWeight = (axis: number, index: number) => number;
 
-/** Lists the chunks that a box touches. */
+/** Finds the chunks that a box touches. */
 export function touchedByBox(box: readonly PickedAxis[]): Touching {
-  const indexesOf = ({ chunkShape }: ArrayCut) =>
-    box.map((axis, at) => Array.from(partsOfAxis(axis, chunkShape[at]!), ({ chunk }) => chunk));
-  return {
-    count: (plan, weight = () => 1) =>
-      indexesOf(plan).reduce(
-        (product, indexes, axis) => product * indexes.reduce((sum, index) => sum + weight(axis, index), 0),
-        1,
-      ),
-    list: (plan) => combinations(indexesOf(plan)),
+  return async ({ chunkShape }) => {
+    const indexes = box.map((axis, at) =>
+      Array.from(partsOfAxis(axis, chunkShape[at]!), ({ chunk }) => chunk),
+    );
+    const count = (weight: AxisWeight = () => 1) =>
+      elementCount(indexes.map((each, axis) => each.reduce((sum, index) => sum + weight(axis, index), 0)));
+    return { list: combinations(indexes), count };
   };
 }
 
@@ -67,25 +69,21 @@ function* combinations(
   else for (const index of indexes) yield* combinations(axes, [...before, index]);
 }
 
-/** Lists the chunks that points touch. Points outside of the array touch none. @param points As in `Values.readPoints`. */
+/** Finds the chunks that points touch; missing ones touch none. @param points As in `Values.readPoints`. */
 export function touchedByPoints(points: ArrayLike<number>): Touching {
-  function list({ chunkShape, stored: { shape } }: ArrayCut): Iterable<readonly number[]> {
-    const found = new Map<string, number[]>();
-    for (let at = 0; at < points.length; at += shape.length) {
-      const isInside = shape.every((length, axis) => points[at + axis]! >= 0 && points[at + axis]! < length);
-      if (!isInside) continue;
-      const coords = chunkShape.map((length, axis) => Math.floor(points[at + axis]! / length));
-      found.set(coords.join(), coords);
-    }
-    return found.values();
-  }
-  return {
-    count(plan, weight = () => 1) {
+  return async ({ chunkShape, stored }) => {
+    const { chunks } = await chunksOfPoints(points, stored, chunkShape);
+    async function count(weight?: AxisWeight): Promise<number> {
+      if (weight === undefined) return chunks.length;
+      const slice = createSlice();
       let sum = 0;
-      for (const coords of list(plan)) sum += elementCount(coords.map((index, axis) => weight(axis, index)));
+      for (const coords of chunks) {
+        sum += elementCount(coords.map((index, axis) => weight(axis, index)));
+        if (slice.isOver()) await slice.next();
+      }
       return sum;
-    },
-    list,
+    }
+    return { list: chunks, count };
   };
 }
 
@@ -103,11 +101,13 @@ export async function findBestCut<Cut extends ArrayCut>(
   touching: Touching,
   signal: AbortSignal | undefined,
 ): Promise<Cut | undefined> {
-  const storedBytes = touching.count(stored) * stored.chunkBytes;
+  const bytesOf = async (touched: TouchedChunks, { chunkBytes }: Cut) => (await touched.count()) * chunkBytes;
+  const storedBytes = await bytesOf(await touching(stored), stored);
   const costs = cuts.map(async (cut): Promise<CutCost> => {
-    const touchedBytes = touching.count(cut) * cut.chunkBytes;
+    const touched = await touching(cut);
+    const touchedBytes = await bytesOf(touched, cut);
     if (touchedBytes >= storedBytes) return { touchedBytes, makingBytes: 0 };
-    const makingBytes = await makingBytesOf(cut, stored, touching, MAX_MAKING * storedBytes, signal);
+    const makingBytes = await makingBytesOf(cut, stored, touched, MAX_MAKING * storedBytes, signal);
     return { touchedBytes, makingBytes };
   });
   return cuts[chooseCut(storedBytes, await Promise.all(costs))];
@@ -120,7 +120,7 @@ export async function findBestCut<Cut extends ArrayCut>(
 async function makingBytesOf(
   cut: ArrayCut,
   stored: ArrayCut,
-  touching: Touching,
+  touched: TouchedChunks,
   enough: number,
   signal: AbortSignal | undefined,
 ): Promise<number> {
@@ -133,7 +133,7 @@ async function makingBytesOf(
     const length = stored.chunkShape[axis]!;
     return Math.ceil(end / length) - Math.floor(begin / length);
   };
-  const all = touching.count(cut, behind) * stored.chunkBytes;
+  const all = (await touched.count(behind)) * stored.chunkBytes;
   const bytesBehind = (coords: readonly number[]) =>
     elementCount(coords.map((index, axis) => behind(axis, index))) * stored.chunkBytes;
   let bytes = 0;
@@ -147,7 +147,7 @@ async function makingBytesOf(
     lot = [];
   };
   try {
-    for (const coords of touching.list(cut)) {
+    for (const coords of touched.list) {
       lot.push(coords);
       // The first look tells whether there is a cache.
       if (all <= enough || lot.length === LOOKS_AT_ONCE) await lookUp();

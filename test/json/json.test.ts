@@ -14,6 +14,7 @@ import { parseJson, parseJsonAround } from "../../src/json/parse-json.js";
 import {
   pythonFloat,
   pythonString,
+  shortestFloat,
   stringifyJson,
   stringifyJsonPieces,
 } from "../../src/json/stringify-json.js";
@@ -284,4 +285,31 @@ print(json.dumps([[repr(struct.unpack(">d", bytes.fromhex(b))[0]) for b in bits]
     "Infinity",
     "-Infinity",
   ]);
+});
+
+t.test("floats of 4 bytes have as few digits as read as the same float", async (t) => {
+  const texts = [
+    "0.1",
+    "-0.3",
+    "273.15",
+    "101325",
+    "999999.94",
+    "0.0001",
+    "9999999",
+    "1e-30",
+    "0.00012345679",
+    "16777216",
+  ];
+  for (const text of texts) t.equal(shortestFloat(Math.fround(Number(text)), 4), Number(text), text);
+  const words = new Uint32Array(1);
+  const [float] = [new Float32Array(words.buffer)];
+  for (let index = 0; index < 50_000; index++) {
+    words[0] = Math.imul(index, 0x9e3779b1);
+    const value = float[0]!;
+    if (!Number.isFinite(value)) continue;
+    let digits = 1;
+    while (Math.fround(Number(value.toPrecision(digits))) !== value) digits++;
+    const expected = Number(value.toPrecision(digits));
+    if (shortestFloat(value, 4) !== expected) t.equal(shortestFloat(value, 4), expected);
+  }
 });

@@ -1,12 +1,12 @@
 import { eachText, type PointTable } from "../../src/plugins/select/parse-points.js";
 
 /** Returns the texts of a table of points row by row. */
-export async function rowsOf({ names, columns }: PointTable) {
+export async function rowsOf(table: PointTable) {
   const rows: string[][] = [];
-  for (const [at, column] of columns.entries())
-    await eachText(column, (text, row) => {
+  for (const column of table.names.keys())
+    await eachText(table, column, (text, row) => {
       rows[row] ??= [];
-      rows[row][at] = text;
+      rows[row][column] = text;
     });
-  return { names, rows };
+  return { names: table.names, rows };
 }

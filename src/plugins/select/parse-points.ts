@@ -8,27 +8,20 @@ interface PointBody {
   readonly contentType: string | undefined;
 }
 
-/** Points of a request's body: a table of texts. Plain data. */
+/** Points of a request's body: a table of texts. Plain data: few objects, however many points there are. */
 export interface PointTable {
   readonly names: readonly string[];
-  /** One per name, all of the same length. */
-  readonly columns: readonly PointColumn[];
+  readonly rowCount: number;
+  /** All texts, and other characters between them. */
+  readonly text: string;
+  /** Where the texts begin and end, row by row. */
+  readonly begins: Uint32Array;
+  readonly ends: Uint32Array;
   /** Hash of the body. */
   readonly digest: string;
 }
 
-/** Texts, one after the other: a million of them are copied between threads, and kept, as two objects. */
-export interface PointColumn {
-  readonly text: string;
-  /** End of each of the texts. */
-  readonly ends: Uint32Array;
-}
-
-/** Texts by column. */
-interface TextTable {
-  readonly names: readonly string[];
-  readonly columns: readonly (readonly string[])[];
-}
+type Texts = Pick<PointTable, "names" | "text"> & Readonly<Record<"begins" | "ends", readonly number[]>>;
 
 /** Most columns of points. */
 const MAX_COLUMNS = 1_000;
@@ -58,37 +51,28 @@ export default function parsePoints({ body, contentType = "" }: PointBody): Poin
   } catch {
     throw wrongBody("string_unicode", "UTF-8", "other bytes");
   }
-  const { names, columns } = isCsv ? parseCsv(text) : parseGeoJson(text);
-  if (!columns[0]?.length) throw wrongBody("missing", "at least one point", "none");
+  const { names, begins, ends, text: all } = isCsv ? parseCsv(text) : parseGeoJson(text);
+  if (ends.length === 0) throw wrongBody("missing", "at least one point", "none");
   const seen = new Set<string>();
   const repeated = names.find((name) => name === "" || seen.size === seen.add(name).size);
   if (repeated !== undefined) throw wrongBody("repeated_column", "columns with different names", repeated);
-  const characters = columns.flat().reduce((sum, { length }) => sum + length, 0);
-  assertAtMost(MAX_CHARACTERS, characters, "characters");
-  const digest = createHash("sha256").update(body).digest("base64url");
-  return { names, columns: columns.map(joinTexts), digest };
-}
-
-function joinTexts(texts: readonly string[]): PointColumn {
-  let end = 0;
   return {
-    text: texts.join(""),
-    ends: Uint32Array.from(texts, ({ length }) => {
-      end += length;
-      return end;
-    }),
+    ...{ names, text: all, rowCount: ends.length / names.length },
+    ...{ begins: new Uint32Array(begins), ends: new Uint32Array(ends) },
+    digest: createHash("sha256").update(body).digest("base64url"),
   };
 }
 
 /** Visits the texts of a column, and lets other requests be answered in between. */
 export async function eachText(
-  { text, ends }: PointColumn,
+  { names, rowCount, text, begins, ends }: PointTable,
+  column: number,
   visit: (text: string, row: number) => void,
 ): Promise<void> {
-  for (let row = 0, begin = 0; row < ends.length; row += 1) {
+  for (let row = 0; row < rowCount; row += 1) {
     if (row % TEXTS_PER_TURN === TEXTS_PER_TURN - 1) await setImmediate();
-    visit(text.slice(begin, ends[row]), row);
-    begin = ends[row]!;
+    const at = row * names.length + column;
+    visit(text.slice(begins[at], ends[at]), row);
   }
 }
 
@@ -113,39 +97,55 @@ function assertAtMost(limit: number, received: number, what: string): void {
 const [QUOTE, COMMA, CR, LF] = [0x22, 0x2c, 0x0d, 0x0a];
 
 /** Parses CSV (RFC 4180): quotes are doubled within quotes, and stand nowhere else. Empty lines are left out. */
-function parseCsv(text: string): TextTable {
-  const columns: string[][] = [];
+function parseCsv(text: string): Texts {
+  const [begins, ends]: [number[], number[]] = [[], []];
+  // Fields that are not in the text as they are meant follow it.
+  let others = "";
   let names: readonly string[] | undefined;
-  let row: string[] = [];
+  let rowBegin = 0;
   let fieldCount = 0;
-  let line = 1;
   const endRow = () => {
-    if (names === undefined) {
-      names = row;
-      columns.push(...row.map(() => []));
-    } else if (row.length === names.length) for (const [at, value] of row.entries()) columns[at]!.push(value);
-    else {
-      const expected = `${names.length} fields in row ${columns[0]!.length + 1}`;
-      throw wrongBody("csv_parsing", expected, `${row.length}`);
+    const count = ends.length - rowBegin;
+    if (count === 1 && begins[rowBegin] === ends[rowBegin]) ends.length = begins.length = rowBegin;
+    else if (names === undefined) {
+      const all = text + others;
+      names = begins.map((begin, at) => all.slice(begin, ends[at]));
+      ends.length = begins.length = 0;
+    } else if (count !== names.length) {
+      const expected = `${names.length} fields in row ${rowBegin / names.length + 1}`;
+      throw wrongBody("csv_parsing", expected, `${count}`);
     }
-    line += 1;
+    rowBegin = ends.length;
   };
-  for (let at = 0; at < text.length || row.length > 0; ) {
+  for (let at = 0; at < text.length || ends.length > rowBegin; ) {
     const isQuoted = text.charCodeAt(at) === QUOTE;
     const end = isQuoted ? quotedEnd(text, at) : plainEnd(text, at);
     const next = text.charCodeAt(end);
-    if (end < text.length && next !== COMMA && next !== CR && next !== LF)
+    if (end < text.length && next !== COMMA && next !== CR && next !== LF) {
+      const line = names === undefined ? 1 : rowBegin / names.length + 2;
       throw wrongBody("csv_parsing", `a field of CSV in line ${line}`, text.slice(at, at + 40));
-    const value = text.slice(at, end);
-    row.push(isQuoted ? value.slice(1, -1).replaceAll('""', '"') : value.trim());
+    }
+    if (isQuoted || isSpace(text, at) || isSpace(text, end - 1)) {
+      const value = text.slice(at, end);
+      begins.push(text.length + others.length);
+      others += isQuoted ? value.slice(1, -1).replaceAll('""', '"') : value.trim();
+      ends.push(text.length + others.length);
+    } else {
+      begins.push(at);
+      ends.push(end);
+    }
     fieldCount += 1;
-    assertSize(row.length, fieldCount);
+    assertSize(ends.length - rowBegin, fieldCount);
     at = end + (next === CR && text.charCodeAt(end + 1) === LF ? 2 : 1);
-    if (next === COMMA) continue;
-    if (row.length > 1 || row[0] !== "") endRow();
-    row = [];
+    if (next !== COMMA) endRow();
   }
-  return { names: names ?? [], columns };
+  return { names: names ?? [], text: text + others, begins, ends };
+}
+
+/** Tells whether there is a character that `trim` may remove. */
+function isSpace(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code <= 0x20 || code >= 0xa0;
 }
 
 function plainEnd(text: string, begin: number): number {
@@ -171,7 +171,7 @@ type GeoObject = {
 };
 
 /** Reads positions as columns `lon`, `lat` and `z`, and properties as further ones. */
-function parseGeoJson(text: string): TextTable {
+function parseGeoJson(text: string): Texts {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -189,9 +189,16 @@ function parseGeoJson(text: string): TextTable {
   };
   try {
     addFeatures(value as GeoObject, {}, add);
-    const all = [...names];
-    const columns = all.map((name) => records.map((record) => textOf(record.get(name))));
-    return { names: all, columns };
+    const [begins, ends]: [number[], number[]] = [[], []];
+    let all = "";
+    for (const record of records)
+      for (const name of names) {
+        begins.push(all.length);
+        all += textOf(record.get(name));
+        ends.push(all.length);
+        assertAtMost(MAX_CHARACTERS, all.length, "characters");
+      }
+    return { names: [...names], text: all, begins, ends };
   } catch (error) {
     // The stack is as deep as the objects are nested.
     throw error instanceof RangeError ? wrongBody("geojson", "GeoJSON that nests less", "more") : error;

@@ -13,7 +13,7 @@ import {
   type Variable,
   wrongParameter,
 } from "../../plugin-api.js";
-import { eachText, type PointColumn, type PointTable, wrongBody } from "./parse-points.js";
+import { eachText, type PointTable, wrongBody } from "./parse-points.js";
 import type { SelectionQuery } from "./parse-selection.js";
 import { axisNamed, gridRole, type PlanContext } from "./plan-selection.js";
 
@@ -37,12 +37,18 @@ export async function placePoints(
   values: Pick<Values, "nearestCells">,
   { method, tolerance }: Pick<SelectionQuery, "method" | "tolerance">,
   variables: readonly Variable[],
-  { names, columns: texts }: PointTable,
+  points: PointTable,
 ): Promise<PlacedPoints> {
+  const { names } = points;
   const selections = new Map<string, DimSelection>();
   const columns = new Set<string>();
-  const add = (key: string, parameter: string, points: Int32Array) =>
-    selections.set(key, { parameter, points, selection: { begin: 0, count: 1, step: 1 }, isDropped: true });
+  const add = (key: string, parameter: string, indexes: Int32Array) =>
+    selections.set(key, {
+      parameter,
+      points: indexes,
+      selection: { begin: 0, count: 1, step: 1 },
+      isDropped: true,
+    });
   for (const variable of variables) {
     const coordinates = coordinatesOf(variable);
     const keyOf = (axis: number) => dimOf(snapshot, variable, axis).key;
@@ -56,7 +62,7 @@ export async function placePoints(
       const axis = coordinates?.axes[at];
       if (axis === undefined || selections.has(keyOf(at))) continue;
       const find = (text: string) => indexOf(axis, text, method, tolerance);
-      add(keyOf(at), name, Int32Array.from(await mapTexts(texts[column]!, find)));
+      add(keyOf(at), name, Int32Array.from(await mapTexts(points, column, find)));
     }
     const { Y: lat, X: lon } = ofGrid;
     const grid = coordinates?.grid;
@@ -65,8 +71,8 @@ export async function placePoints(
     if (selections.has(keyOf(grid.y))) continue;
     if (method !== "nearest")
       throw wrongParameter("method", "grid", "nearest, since the grid is curvilinear", method);
-    const longitudes = await mapTexts(texts[lon]!, degrees);
-    const latitudes = await mapTexts(texts[lat]!, degrees);
+    const longitudes = await mapTexts(points, lon, degrees);
+    const latitudes = await mapTexts(points, lat, degrees);
     const places = latitudes.map((latitude, row) => [latitude, longitudes[row]!] as const);
     const cells = await values.nearestCells(snapshot, snapshot.arrays.get(variable.path)!, places);
     const most = tolerance === undefined ? Number.POSITIVE_INFINITY : Number(tolerance || Number.NaN);
@@ -102,10 +108,10 @@ function withMissing(
 }
 
 /** Calls a function once for each distinct text of a column. */
-async function mapTexts<T>(column: PointColumn, make: (text: string) => T): Promise<T[]> {
+async function mapTexts<T>(points: PointTable, column: number, make: (text: string) => T): Promise<T[]> {
   const known = new Map<string, T>();
   const made: T[] = [];
-  await eachText(column, (text) => {
+  await eachText(points, column, (text) => {
     const value = known.get(text) ?? make(text);
     known.set(text, value);
     made.push(value);
@@ -124,7 +130,7 @@ function degrees(text: string): number {
  */
 export async function readPointPlan(
   plan: ExportedDataset,
-  { names, columns: texts }: PointTable,
+  points: PointTable,
   columns: ReadonlySet<string>,
   areTexts: boolean,
   read: { readonly values: Values; readonly signal: AbortSignal },
@@ -144,13 +150,13 @@ export async function readPointPlan(
   }
   const taken = new Set(variables.map(({ name }) => name));
   const carried: ExportedVariable[] = [];
-  for (const [column, name] of names.entries()) {
+  for (const [column, name] of points.names.entries()) {
     if (columns.has(name)) continue;
     if (taken.has(name) || name === POINT)
       throw wrongBody("repeated_column", "a column named unlike the variables of the answer", name);
     const own: string[] = [];
     const numbers: number[] = [];
-    await eachText(texts[column]!, (text) => {
+    await eachText(points, column, (text) => {
       own.push(text);
       if (areTexts || numbers.length < own.length - 1) return;
       const number = text === "" ? Number.NaN : Number(text);

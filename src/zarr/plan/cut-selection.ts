@@ -232,6 +232,47 @@ export function sliceOfAxis(axis: PickedAxis, begin: number, count: number): Pic
   return { begin: axis.begin + begin * axis.step, count, step: axis.step };
 }
 
+/** Points that are looked at between two looks at the clock. */
+const POINTS_PER_STEP = 1_024;
+
+/**
+ * Finds the chunks that points lie in. The event loop is free in between.
+ * @param points One row of indexes per point.
+ * @returns Coordinates of the chunks in the order in which they first occur, and the place of each point's chunk in that list; -1 for
+ * points with a negative index.
+ * @throws ZpublishError `invalid-query` if a point is not inside of the array
+ */
+export async function chunksOfPoints(
+  points: ArrayLike<number>,
+  plan: Pick<EncodingPlan, "path" | "shape">,
+  chunkShape: readonly number[],
+): Promise<{ readonly chunks: readonly (readonly number[])[]; readonly numbers: Int32Array }> {
+  const { shape } = plan;
+  const rank = shape.length;
+  const grid = shape.map((length, axis) => Math.ceil(length / chunkShape[axis]!));
+  const strides = itemStrides({ chunkShape: grid });
+  const chunks: number[][] = [];
+  const numbers = new Int32Array(points.length / rank);
+  const known = new Map<number, number>();
+  const slice = createSlice();
+  for (let point = 0; point < numbers.length; point++) {
+    if (point % POINTS_PER_STEP === 0 && slice.isOver()) await slice.next();
+    let [key, isMissing] = [0, false];
+    for (let axis = 0; axis < rank; axis++) {
+      const index = points[point * rank + axis]!;
+      if (!(index < shape[axis]! && Number.isSafeInteger(index))) throw notInside(plan, axis, index, index);
+      isMissing ||= index < 0;
+      key += Math.floor(index / chunkShape[axis]!) * strides[axis]!;
+    }
+    const found = isMissing ? -1 : known.get(key);
+    numbers[point] = found ?? chunks.length;
+    if (found !== undefined) continue;
+    known.set(key, chunks.length);
+    chunks.push(chunkShape.map((length, axis) => Math.floor(points[point * rank + axis]! / length)));
+  }
+  return { chunks, numbers };
+}
+
 /** Points of a task: by chunk, and the positions of these among all points, in the same order. */
 interface PointGroup {
   readonly chunks: PointsOfChunk[];
@@ -248,47 +289,41 @@ export async function groupPoints(
   plan: Pick<EncodingPlan, "path" | "shape" | "stored">,
   { chunkBytes }: Pick<PickedGrid, "chunkBytes">,
 ): Promise<{ readonly groups: PointGroup[]; readonly missing: number[] }> {
-  const { shape, stored } = plan;
-  const { chunkShape, gridShape } = stored;
-  const strides = itemStrides(stored);
-  const gridStrides = itemStrides({ chunkShape: gridShape });
-  const chunks = new Map<number, { places: number[]; positions: number[] }>();
+  const { chunkShape } = plan.stored;
+  const rank = chunkShape.length;
+  const strides = itemStrides(plan.stored);
+  const { chunks, numbers } = await chunksOfPoints(points, plan, chunkShape);
+  // Where the points of each chunk begin, and where the next one of it belongs.
+  const begins = new Uint32Array(chunks.length + 1);
+  for (const number of numbers) if (number >= 0) begins[number + 1]! += 1;
+  for (let at = 1; at < begins.length; at++) begins[at]! += begins[at - 1]!;
+  const next = begins.slice();
+  const positions = new Uint32Array(begins.at(-1)!);
+  const places = new Uint32Array(positions.length);
   const missing: number[] = [];
   const slice = createSlice();
-  for (let at = 0, position = 0; at < points.length; at += shape.length, position++) {
-    let [key, place, isMissing] = [0, 0, false];
-    for (let axis = 0; axis < shape.length; axis++) {
-      const index = points[at + axis]!;
-      if (!(index < shape[axis]! && Number.isSafeInteger(index))) throw notInside(plan, axis, index, index);
-      isMissing ||= index < 0;
-      const chunk = Math.floor(index / chunkShape[axis]!);
-      key += chunk * gridStrides[axis]!;
-      place += (index - chunk * chunkShape[axis]!) * strides[axis]!;
+  for (let point = 0; point < numbers.length; point++) {
+    if (point % POINTS_PER_STEP === 0 && slice.isOver()) await slice.next();
+    const number = numbers[point]!;
+    if (number < 0) {
+      missing.push(point);
+      continue;
     }
-    const found = chunks.get(key);
-    if (isMissing) missing.push(position);
-    else if (found === undefined) chunks.set(key, { places: [place], positions: [position] });
-    else {
-      found.places.push(place);
-      found.positions.push(position);
-    }
-    if (position % POINTS_PER_STEP === 0 && slice.isOver()) await slice.next();
+    let place = 0;
+    for (let axis = 0; axis < rank; axis++)
+      place += (points[point * rank + axis]! - chunks[number]![axis]! * chunkShape[axis]!) * strides[axis]!;
+    const at = next[number]!++;
+    positions[at] = point;
+    places[at] = place;
   }
   const perTask = Math.max(1, Math.min(MAX_TASK_CHUNKS, Math.floor(MAX_TASK_CHUNK_BYTES / chunkBytes)));
   const groups: PointGroup[] = [];
-  const all = [...chunks];
-  for (let first = 0; first < all.length; first += perTask) {
-    const own = all.slice(first, first + perTask);
-    groups.push({
-      chunks: own.map(([key, { places }]) => ({
-        coords: gridStrides.map((stride, axis) => Math.floor(key / stride) % gridShape[axis]!),
-        places: Uint32Array.from(places),
-      })),
-      positions: Uint32Array.from(own.flatMap(([, { positions }]) => positions)),
-    });
+  for (let first = 0; first < chunks.length; first += perTask) {
+    const own = chunks.slice(first, first + perTask).map((coords, at) => ({
+      coords,
+      places: places.slice(begins[first + at], begins[first + at + 1]),
+    }));
+    groups.push({ chunks: own, positions: positions.subarray(begins[first], begins[first + own.length]) });
   }
   return { groups, missing };
 }
-
-/** Points that are grouped between two looks at the clock. */
-const POINTS_PER_STEP = 1_024;
