@@ -43,24 +43,8 @@ const LONGITUDE_NAMES = /^(?:[a-z]+_)?(?:nav_|[cev])?lon(?:s|g|gitudes?|cell|edg
 const LIST_NAMES =
   /(?:^|_)n?(?:stations?|stn|sites?|buoys?|gauges?|drifters?|floats?|n?cells?|nodes?|nod2|faces?|edges?|n?ele?m?|elements?|vert(?:ex|ices)|obs|profiles?|traj(?:ectory|ectories)?)$/i;
 
-/** Finds the arrays of a dataset whose cells are lists. Those alike are looked at once: a group may have thousands. */
-interface CellListFinder<V> {
-  /** Returns the arrays of the group of an array and of the groups above it, nearest first. */
-  readonly near: (array: V) => readonly V[];
-  /**
-   * Finds the places of a variable whose cells are a list: by the topology of its mesh (UGRID 1.0), by coordinates along one of its
-   * axes (CF sections 5 and 9), by those of the stations to which cells belong, or by those of tracks along two axes.
-   */
-  readonly listOf: (variable: V) => CellList | undefined;
-  /**
-   * Tells whether a picture of rows and columns shows nothing but stripes: along one of its axes there are places, whose neighbours
-   * are none on a map, along the other one times, levels, or few parts.
-   */
-  readonly isStriped: (variable: V, plane: Plane) => boolean;
-}
-
 /**
- * Creates the finder of a dataset.
+ * Creates the finder of the arrays of a dataset whose cells are lists. Those alike are looked at once: a group may have thousands.
  * @param featureType Attribute `featureType` of the dataset.
  * @param isReadable Tells which arrays may be coordinates. Default: all.
  */
@@ -68,7 +52,7 @@ export function createCellListFinder<V extends NamedArray>(
   arrays: Iterable<V>,
   featureType?: JsonValue,
   isReadable: (array: V) => boolean = () => true,
-): CellListFinder<V> {
+) {
   const all = [...arrays];
   const known = new Map<string, unknown>();
   const once = <T>(key: readonly unknown[], find: () => T): T => {
@@ -84,8 +68,13 @@ export function createCellListFinder<V extends NamedArray>(
     });
   };
   return {
+    /** Returns the arrays of the group of an array and of the groups above it, nearest first. */
     near,
-    listOf(variable) {
+    /**
+     * Finds the places of a variable whose cells are a list: by the topology of its mesh (UGRID 1.0), by coordinates along one of its
+     * axes (CF sections 5 and 9), by those of the stations to which cells belong, or by those of tracks along two axes.
+     */
+    listOf(variable: V) {
       const { path, dims, shape, attrs } = variable;
       const { coordinates, mesh, location, grid_mapping } = attrs;
       return once([groupOf(path), dims, shape, coordinates, mesh, location, grid_mapping], () => {
@@ -94,7 +83,11 @@ export function createCellListFinder<V extends NamedArray>(
         return found ?? raggedCells(variable, readable) ?? tracks(variable, readable, featureType);
       });
     },
-    isStriped: (variable, plane) =>
+    /**
+     * Tells whether a picture of rows and columns shows nothing but stripes: along one of its axes there are places, whose neighbours
+     * are none on a map, along the other one times, levels, or few parts.
+     */
+    isStriped: (variable: V, plane: Plane) =>
       once([groupOf(variable.path), variable.dims, variable.shape, plane], () =>
         isStriped(variable, plane, near(variable)),
       ),

@@ -385,12 +385,6 @@ class RequestHead {
   }
 }
 
-/** A request whose body is received. */
-interface BodySource {
-  readonly res: HttpResponse;
-  header(name: string): string | undefined;
-}
-
 /** The body of a request while it arrives, bounded, and counted with the bodies of answers. */
 class RequestBody implements BodyTaker {
   /** All bytes. Rejected with `too-large`, or when the request is over before. */
@@ -407,7 +401,12 @@ class RequestBody implements BodyTaker {
    * @param refuse Answers the request if the body turns out to be too long: one without a Content-Length.
    * @throws ZpublishError `too-large` if the Content-Length is, before anything is read; `overloaded` if bodies take too much memory.
    */
-  constructor(source: BodySource, load: Load, maxBytes: number, refuse: (error: ZpublishError) => void) {
+  constructor(
+    source: Pick<Exchange, "res" | "header">,
+    load: Load,
+    maxBytes: number,
+    refuse: (error: ZpublishError) => void,
+  ) {
     this.#load = load;
     const announced = Number(source.header("content-length") ?? 0);
     if (announced > maxBytes) throw tooLarge(maxBytes, announced);

@@ -8,7 +8,6 @@ import type {
   BodyReply,
   ByteRange,
   ContentCoding,
-  Document,
   DocumentReply,
   ElsewhereUrl,
   HeaderContext,
@@ -402,7 +401,7 @@ export function negotiateDocument(
   const { document } = reply;
   const coding = isRanged ? "identity" : negotiateCoding(request.header("accept-encoding"));
   if (coding === "identity") return variantOf(reply, coding, document.bytes);
-  const known = knownVariant(reply, coding);
+  const known = variants.get(reply)?.get(coding);
   if (known !== undefined) return known;
   const choose = (encoded: Uint8Array | undefined) =>
     encoded === undefined ? variantOf(reply, "identity", document.bytes) : variantOf(reply, coding, encoded);
@@ -410,48 +409,29 @@ export function negotiateDocument(
   return encoded instanceof Promise ? encoded.then(choose) : choose(encoded);
 }
 
-/** A form of a document, and what its header lines were made of. */
-interface Variant extends Representation {
-  readonly madeFor: DocumentReply;
-}
+/** Forms of replies that are returned again. */
+const variants = new WeakMap<DocumentReply, Map<Coding, Representation>>();
 
-/** Forms of each document as they were sent last: a document is rarely sent with different headers. */
-const variants = new WeakMap<Document, Map<Coding, Variant>>();
-
-function knownVariant(reply: DocumentReply, coding: Coding): Variant | undefined {
-  const known = variants.get(reply.document)?.get(coding);
-  if (known === undefined || known.madeFor === reply) return known;
-  const { cacheControl, quotesAddress, headers, status } = known.madeFor;
-  const isSame =
-    cacheControl === reply.cacheControl &&
-    quotesAddress === reply.quotesAddress &&
-    headers === reply.headers &&
-    status === reply.status;
-  return isSame ? known : undefined;
-}
-
-function variantOf(reply: DocumentReply, coding: Coding, bytes: Uint8Array): Variant {
-  const known = knownVariant(reply, coding);
+function variantOf(reply: DocumentReply, coding: Coding, bytes: Uint8Array): Representation {
+  const ofReply = variants.get(reply) ?? new Map<Coding, Representation>();
+  const known = ofReply.get(coding);
   if (known !== undefined) return known;
   const { document, ...given } = reply;
   const etags = etagsOf(document.etag);
-  const etag = etags[coding];
   const variant = {
-    etag,
+    etag: etags[coding],
     etags: Object.values(etags),
     status: ownStatus(reply.status),
     content: bytes,
     head: new RepresentationHead({
       ...given,
-      etag,
+      etag: etags[coding],
       contentType: document.contentType,
       contentEncoding: coding === "identity" ? undefined : coding,
       vary: "Accept-Encoding",
     }),
-    madeFor: reply,
   };
-  const ofDocument = variants.get(document) ?? new Map<Coding, Variant>();
-  variants.set(document, ofDocument.set(coding, variant));
+  variants.set(reply, ofReply.set(coding, variant));
   return variant;
 }
 

@@ -26,7 +26,10 @@ const explorePlugin = {
 export default explorePlugin;
 
 const DATASET = "/datasets/{dataset_id}";
-const PARAMETERS = { dataset_id: "Id of a dataset, as `/datasets` lists it" };
+const PARAMETERS = {
+  dataset_id: "Id of a dataset, as `/datasets` lists it",
+  group_path: "Path of a group, as `groups` lists it",
+};
 
 /**
  * Headers of the page and its files. The policy permits nothing from other origins, and no code but these files; a worker has the
@@ -67,45 +70,28 @@ async function createRoutes(context: CoreContext): Promise<readonly Route[]> {
       });
       return new PlacedPage(html, createDocument);
     });
-    // However long the dataset's documents may be kept: the page names files of this very build.
-    const cacheControl = ASK_EACH_TIME;
-    const { quotesAddress } = page;
     return {
       kind: "document",
       document: page.at(placeOf(request, context.datasetPath(encodeSegment(snapshot.id)))),
-      cacheControl,
-      quotesAddress,
+      // However long the dataset's documents may be kept: the page names files of this very build.
+      cacheControl: ASK_EACH_TIME,
+      quotesAddress: page.quotesAddress,
       headers: HEADERS,
     };
   }
 
-  const operation = {
-    summary: "Explorer of a dataset: maps and plots, drawn by the browser",
-    contentType: "text/html; charset=utf-8",
-  };
+  const page = (path: string, summary: string): Route => ({
+    path: `${DATASET}${path}`,
+    priority: "page",
+    operation: { summary, contentType: "text/html; charset=utf-8", parameters: PARAMETERS },
+    handler(request) {
+      const snapshot = datasets.get(request.params.dataset_id as string);
+      return reply(snapshot, findGroup(snapshot, request.params.group_path ?? ""), request);
+    },
+  });
   return [
-    {
-      path: `${DATASET}/explore`,
-      priority: "page",
-      operation: { ...operation, parameters: PARAMETERS },
-      handler(request) {
-        const snapshot = datasets.get(request.params.dataset_id as string);
-        return reply(snapshot, snapshot.tree.root, request);
-      },
-    },
-    {
-      path: `${DATASET}/groups/{group_path:path}/explore`,
-      priority: "page",
-      operation: {
-        ...operation,
-        summary: "Explorer of a group and the groups below it",
-        parameters: { ...PARAMETERS, group_path: "Path of a group, as `groups` lists it" },
-      },
-      handler(request) {
-        const snapshot = datasets.get(request.params.dataset_id as string);
-        return reply(snapshot, findGroup(snapshot, request.params.group_path as string), request);
-      },
-    },
+    page("/explore", "Explorer of a dataset: maps and plots, drawn by the browser"),
+    page("/groups/{group_path:path}/explore", "Explorer of a group and the groups below it"),
     {
       path: "/assets/explore/{file}",
       priority: "page",
@@ -139,23 +125,12 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   ".txt": "text/plain; charset=utf-8",
 };
 
-/** Files of the explorer. */
-interface ExploreAssets {
-  /** Names of the files by their names in the source: `page.js` → `page-0123456789ab.js`. */
-  readonly names: Readonly<Record<string, string>>;
-  /** Returns a file, which is read at its first use; undefined if there is none of that name. */
-  read(file: string): Document | Promise<Document> | undefined;
-}
-
 /**
- * Reads the list of files.
+ * Reads the list of the explorer's files.
  * @param folder Default: the assets of this build.
  * @throws ZpublishError `internal` if the build has none.
  */
-export async function openExploreAssets(
-  createDocument: CoreContext["createDocument"],
-  folder: URL = ASSETS,
-): Promise<ExploreAssets> {
+export async function openExploreAssets(createDocument: CoreContext["createDocument"], folder: URL = ASSETS) {
   let names: Readonly<Record<string, string>>;
   try {
     names = JSON.parse(await readFile(new URL("assets.json", folder), "utf8"));
@@ -177,9 +152,10 @@ export async function openExploreAssets(
   }
 
   return {
+    /** Names of the files by their names in the source: `page.js` → `page-0123456789ab.js`. */
     names,
-    // A file that could not be read once may be readable the next time.
-    read: (file) => documents.get(file)?.(() => load(file)),
+    /** Returns a file, which is read at its first use; undefined if there is none of that name. One that could not be read is read again. */
+    read: (file: string) => documents.get(file)?.(() => load(file)),
   };
 }
 
@@ -187,8 +163,5 @@ export async function openExploreAssets(
 function withEncoded(document: Document, encoded: Readonly<Record<ContentCoding, Uint8Array>>): Document {
   const smaller = (coding: ContentCoding) =>
     encoded[coding].byteLength < document.bytes.byteLength ? encoded[coding] : undefined;
-  return Object.freeze({
-    ...document,
-    encoded: smaller,
-  });
+  return Object.freeze({ ...document, encoded: smaller });
 }

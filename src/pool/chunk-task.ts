@@ -100,13 +100,10 @@ export type TaskAnswer = ChunkOutcome | CallOutcome | { readonly status: "worn-o
 export interface Work {
   /** In memory that workers see; see `ChunkTask`. */
   readonly flag: Int32Array;
+  /** Its reason is the first failure, or ZpublishError `cancelled`. */
   readonly signal: AbortSignal;
-  /** @throws the first failure, or ZpublishError `cancelled` after the end */
-  assertWanted(): void;
   /** Ends the work. @returns The first failure: the others only follow from it. */
   fail(error: unknown): unknown;
-  /** Rejects as `assertWanted` when the work ends before the promise settles. */
-  unlessEnded<T>(promise: Promise<T>): Promise<T>;
   end(): void;
 }
 
@@ -116,34 +113,16 @@ export function beginWork(signal: AbortSignal | undefined): Work {
   const controller = new AbortController();
   // Each task of the work listens.
   setMaxListeners(0, controller.signal);
-  let failure: unknown;
-  const end = () => {
+  const fail = (error: unknown): unknown => {
     signal?.removeEventListener("abort", end);
     Atomics.store(flag, 0, 1);
-    controller.abort();
+    controller.abort(error);
+    return controller.signal.reason;
   };
-  const cancelled = () =>
-    failure ?? new ZpublishError("cancelled", "nothing waits for these values any more");
+  const end = () => void fail(new ZpublishError("cancelled", "nothing waits for these values any more"));
   signal?.addEventListener("abort", end, { once: true });
   if (signal?.aborted) end();
-  return {
-    flag,
-    signal: controller.signal,
-    end,
-    assertWanted() {
-      if (controller.signal.aborted) throw cancelled();
-    },
-    fail(error) {
-      failure ??= error;
-      end();
-      return failure;
-    },
-    unlessEnded: (promise) =>
-      new Promise((resolve, reject) => {
-        controller.signal.addEventListener("abort", () => reject(cancelled()), { once: true });
-        promise.then(resolve, reject).finally(end);
-      }),
-  };
+  return { flag, signal: controller.signal, fail, end };
 }
 
 /** Guess for an item without a fixed size. */

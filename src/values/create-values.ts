@@ -220,7 +220,10 @@ export function createValues(parts: ValuesParts): Values {
     async run<T>(module: URL | string, data: unknown, { signal }: RunModuleOptions = {}) {
       const work = beginWork(signal);
       const call = { module: String(module), data, cancelled: work.flag };
-      const outcome = await work.unlessEnded(parts.callModule(call, work.signal));
+      const outcome = await new Promise<CallOutcome>((resolve, reject) => {
+        work.signal.addEventListener("abort", () => reject(work.signal.reason), { once: true });
+        parts.callModule(call, work.signal).then(resolve, reject).finally(work.end);
+      });
       if (outcome.status === "failed") throw errorFromData(outcome.error);
       return outcome.value as T;
     },
@@ -254,7 +257,7 @@ function openReading(
 
   async function pick(items: ItemPick["items"]): Promise<ItemsMade> {
     try {
-      work.assertWanted();
+      work.signal.throwIfAborted();
       const chunkCoords = firstChunkOf(items, plan);
       const task = { plan: plan.encoding, chunkCoords, pick: { ...form, items }, cancelled: work.flag };
       const outcome = await makeChunk(task, work.signal);
