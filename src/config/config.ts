@@ -73,6 +73,7 @@ export interface CollectionConfig extends Omit<DatasetConfig, "id" | "location" 
   readonly root: string;
   /** Patterns of paths below the root. Default: files and stores of all known formats. */
   readonly include?: readonly string[];
+  /** Patterns of paths that are left out. */
   readonly exclude?: readonly string[];
   /** Whether the root is a Zarr hierarchy whose groups with arrays are datasets of their own, read when asked for. */
   readonly groups?: boolean;

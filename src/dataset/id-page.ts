@@ -1,3 +1,4 @@
+import { firstNotLess } from "../collections/sorted-lists.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 
 /** Ids that are worked on in one step, which takes a fraction of a millisecond. */
@@ -65,7 +66,7 @@ export function* idPageSteps(
 function indexBehind(ids: readonly string[], configuredCount: number, after: string): number {
   const index = ids.slice(0, configuredCount).indexOf(after);
   if (index >= 0) return index + 1;
-  const place = placeOfId(ids, after, configuredCount);
+  const place = firstNotLess(ids, after, configuredCount);
   return ids[place] === after ? place + 1 : place;
 }
 
@@ -100,8 +101,8 @@ export function* idFolderSteps(
 ): CooperativeTask<IdFolder> {
   const prefix = folder === "" ? "" : folder + FOLDER_END;
   const configured = folder === "" ? all.slice(0, configuredCount) : [];
-  const begin = placeOfId(all, prefix, configuredCount);
-  const end = folder === "" ? all.length : placeOfId(all, folder + AFTER_FOLDER, configuredCount);
+  const begin = firstNotLess(all, prefix, configuredCount);
+  const end = folder === "" ? all.length : firstNotLess(all, folder + AFTER_FOLDER, configuredCount);
   const entries = [...configured];
   const counts = new Map<string, number>();
   for (let at = begin; at < end; ) {
@@ -113,7 +114,7 @@ export function* idFolderSteps(
       at++;
       continue;
     }
-    const next = placeOfId(all, id.slice(0, cut) + AFTER_FOLDER, at);
+    const next = firstNotLess(all, id.slice(0, cut) + AFTER_FOLDER, at);
     entries.push(id.slice(0, cut + 1));
     counts.set(id.slice(0, cut + 1), next - at);
     at = next;
@@ -149,19 +150,7 @@ export function selectIds(
 ): { readonly ids: readonly string[]; readonly hasMore: boolean } {
   const begin = after === undefined ? 0 : indexBehind(ids, configuredCount, after);
   const found = ids.slice(begin, Math.max(begin, configuredCount)).filter((id) => id.startsWith(prefix));
-  let next = Math.max(begin, placeOfId(ids, prefix, configuredCount));
+  let next = Math.max(begin, firstNotLess(ids, prefix, configuredCount));
   for (; found.length <= limit && ids[next]?.startsWith(prefix); next++) found.push(ids[next]!);
   return { ids: found.slice(0, limit), hasMore: found.length > limit };
-}
-
-/** Returns the index of the first id that is not before another one, in ids that are sorted from `begin` on. */
-export function placeOfId(sorted: readonly string[], id: string, begin = 0): number {
-  let low = begin;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sorted[middle]! < id) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

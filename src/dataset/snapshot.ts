@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { encoderRevision } from "../codec/encoder-revision.js";
+import { isSameList } from "../collections/sorted-lists.js";
 import type { DatasetConfig, EncodingConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import { type CooperativeTask, runNow } from "../event-loop/cooperative-task.js";
@@ -213,10 +214,6 @@ function serveArray(
   const planned = createEncodingPlan(stored, asked, { encoderRevision, maxChunkBytes });
   const isAsked = Object.values(asked).some((value) => value !== undefined);
   return createServedArray(stored, planned, dims, isAsked);
-}
-
-function isSameList(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((item, index) => item === b[index]);
 }
 
 /** Lists paths that `variables` names and the tree does not have, one line each. */

@@ -6,7 +6,7 @@ import type { Packing } from "../cf/packing.js";
 import type { ColourScaleName } from "../colour/colour-scales.js";
 import type { ValueRange } from "../colour/value-range.js";
 import type { JsonObject } from "../json/json-value.js";
-import type { DataType } from "../model/data-type.js";
+import type { Variable } from "../model/data-tree.js";
 
 /** Messages between the page and its worker. Every answer has the `id` of its request; those of cancelled requests are dropped. */
 export type WorkerRequest = { readonly id: number } & (
@@ -291,17 +291,8 @@ export interface DatasetDescription {
   readonly variables: readonly VariableDescription[];
 }
 
-/** A variable. */
-export interface VariableDescription {
-  /** Below the group that the page is about: `a/b/t2m`. */
-  readonly path: string;
-  readonly name: string;
-  readonly dims: readonly string[];
-  readonly shape: readonly number[];
-  readonly chunkShape: readonly number[];
-  readonly dataType: DataType;
-  /** Without `_ARRAY_DIMENSIONS`. */
-  readonly attrs: JsonObject;
+/** A variable. Its path is that below the group that the page is about. */
+export interface VariableDescription extends Variable {
   readonly packing: Packing;
   /** `long_name` or a similar attribute, else the name. */
   readonly title: string;

@@ -1,9 +1,9 @@
+import { firstNotLess } from "../collections/sorted-lists.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { elementCount, gridShapeOf } from "../model/data-tree.js";
 import { allocateOwn } from "../stores/file-calls.js";
 import type { ChunkPlace, ReadOptions } from "../zarr/chunk-reader.js";
-import type { CodecSpec } from "../zarr/codec-step.js";
-import type { StoredFill } from "../zarr/stored-array.js";
+import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal } from "../zarr/stored-tree.js";
 
 /**
@@ -31,35 +31,24 @@ export interface FileGroup {
   readonly arrays: readonly FileArray[];
 }
 
-/** An array of a file. */
-export interface FileArray {
-  readonly name: string;
-  readonly shape: readonly number[];
+/** Fields that arrays of files have in common with others. */
+type CommonFields = "name" | "shape" | "codecs" | "compressorCount" | "variants" | "fill" | "attrs";
+
+/**
+ * An array of a file. Besides the codecs of Zarr it may have internal ones (`zarr/plan/codec-rules.ts`), which are decoded and never
+ * served.
+ */
+export interface FileArray
+  extends Pick<StoredArray, CommonFields | "servedChunks" | "servedFilters" | "servedCompressor"> {
   /** Elements per axis of a stored chunk, each at least 1. */
   readonly chunkShape: readonly number[];
   /** As in `StoredArray`. Default: C order. */
   readonly axisOrder?: readonly number[];
   /** As in a v2 `.zarray`: `"<f4"`, `"|O"`, a list of fields. */
   readonly dtype: JsonValue;
-  /**
-   * Codecs of most chunks in order of encoding, filters first, compressor last. Besides those of Zarr they may be internal ones
-   * (`zarr/plan/codec-rules.ts`), which are decoded and never served.
-   */
-  readonly codecs: readonly CodecSpec[];
-  readonly compressorCount: 0 | 1;
-  /** Codecs of the other chunks: those of variant 1 first. Default: none differ. */
-  readonly variants?: readonly (readonly CodecSpec[])[];
-  readonly fill: StoredFill;
   /** One name per axis. */
   readonly dimNames: readonly string[];
-  readonly attrs: JsonObject;
   readonly chunks: FileChunkTable;
-  /** As in `StoredArray`. */
-  readonly servedChunks?: readonly number[];
-  /** As in `StoredArray`. */
-  readonly servedFilters?: readonly CodecSpec[];
-  /** As in `StoredArray`. */
-  readonly servedCompressor?: CodecSpec | null;
 }
 
 /** The places of an array's stored chunks. */
@@ -226,16 +215,8 @@ function listedPlaces(gridShape: readonly number[], table: ListedChunks): FindPl
 
 /** Returns the position of a number in an ascending list; -1 if it is not there. */
 function positionOf(numbers: Float64Array, wanted: number): number {
-  let low = 0;
-  let high = numbers.length - 1;
-  while (low <= high) {
-    const middle = (low + high) >>> 1;
-    const found = numbers[middle]!;
-    if (found === wanted) return middle;
-    if (found < wanted) low = middle + 1;
-    else high = middle - 1;
-  }
-  return -1;
+  const place = firstNotLess(numbers, wanted);
+  return numbers[place] === wanted ? place : -1;
 }
 
 function stridedPlaces(gridShape: readonly number[], table: StridedChunks): FindPlace {

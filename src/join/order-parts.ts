@@ -1,4 +1,5 @@
 import { cfTimeFormatter } from "../cf/cf-time.js";
+import { compareItems } from "../collections/sorted-lists.js";
 import { messageOf, ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { JsonObject } from "../json/json-value.js";
@@ -230,7 +231,7 @@ const collator = new Intl.Collator("en", { numeric: true });
 
 /** Compares names in natural order: `run-9` is before `run-10`. */
 function compareNames(a: string, b: string): number {
-  return collator.compare(a, b) || compare(a, b);
+  return collator.compare(a, b) || compareItems(a, b);
 }
 
 /**
@@ -242,7 +243,7 @@ export function orderParts(parts: readonly UnorderedPart[], dimension: string): 
   const full = parts.filter(({ length }) => length > 0);
   const sign = isDescending(full, dimension) ? -1 : 1;
   const byKey = (a: Item | undefined, b: Item | undefined) =>
-    a === undefined || b === undefined ? 0 : sign * compare(a, b);
+    a === undefined || b === undefined ? 0 : sign * compareItems(a, b);
   full.sort((a, b) => byKey(a.keys?.[0], b.keys?.[0]) || compareNames(a.name, b.name));
   empty.sort((a, b) => compareNames(a.name, b.name));
   const second = full.findIndex((part, index) => {
@@ -266,7 +267,7 @@ function isDescending(parts: readonly UnorderedPart[], dimension: string): boole
     for (let i = 0; i < keys.length; i++) {
       if (Number.isNaN(keys[i]))
         throw invalid(`${name}: expected a value of '${dimension}' at each step, received NaN at step ${i}`);
-      const sign = i === 0 ? 0 : compare(keys[i]!, keys[i - 1]!);
+      const sign = i === 0 ? 0 : compareItems(keys[i]!, keys[i - 1]!);
       if (sign === 0) continue;
       own ??= sign;
       if (own === sign) continue;
@@ -286,10 +287,6 @@ function isDescending(parts: readonly UnorderedPart[], dimension: string): boole
 
 function verbOf(sign: number): string {
   return sign < 0 ? "descend" : "ascend";
-}
-
-function compare(a: Item, b: Item): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function invalid(message: string): ZpublishError {

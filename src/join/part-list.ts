@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { isSameList } from "../collections/sorted-lists.js";
 import { isDamage, messageOf, ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { FileFinder } from "../find/file-finder.js";
@@ -117,7 +118,7 @@ export function createPartList(finder: FileFinder, describe: DescribeFile, descr
     use(parts: readonly KnownPart[]) {
       used = new Set(parts.map(({ name }) => name));
       const broken = [...unread.values()].filter((file): file is BrokenPart => file.version !== undefined);
-      if (isSame(parts, written.parts) && isSame(broken, written.broken)) return;
+      if (isSameList(parts, written.parts) && isSameList(broken, written.broken)) return;
       written = { parts, broken };
       // Off the way of requests: nothing waits until it is written.
       void descriptions.write(written);
@@ -142,8 +143,4 @@ function fingerprintOf({ present, problems }: Looked): string {
   const lines = Array.from(present.values(), (file) => `${file.path}\n${file.version}`);
   lines.push(...problems.map(({ path, reason }) => `${path}: ${reason}`));
   return createHash("sha256").update(lines.join("\n")).digest("hex").slice(0, 40);
-}
-
-function isSame<T>(one: readonly T[], other: readonly T[]): boolean {
-  return one.length === other.length && one.every((item, index) => item === other[index]);
 }

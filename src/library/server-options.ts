@@ -60,15 +60,11 @@ export interface DatasetOptions
 }
 
 /** A folder or prefix below which datasets come and go, and what holds for all of them. */
-export interface CollectionOptions extends Omit<DatasetOptions, "source" | "variables" | "concat" | "stack"> {
+export interface CollectionOptions
+  extends Omit<DatasetOptions, "source" | "variables" | "concat" | "stack">,
+    Pick<CollectionConfig, "include" | "exclude" | "groups"> {
   /** A folder, or `s3://bucket/prefix/`. */
   readonly root: string;
-  /** Patterns of paths below the root. Default: files and stores of all known formats. */
-  readonly include?: readonly string[];
-  /** Patterns of paths that are left out. */
-  readonly exclude?: readonly string[];
-  /** True if the root is a Zarr hierarchy whose groups with arrays are datasets of their own. */
-  readonly groups?: boolean;
 }
 
 /**

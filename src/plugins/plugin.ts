@@ -1,5 +1,5 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
-import type { EncodingConfig, OverviewsConfig } from "../config/config.js";
+import type { DatasetConfig, OverviewsConfig } from "../config/config.js";
 import type { DatasetPath, Datasets, DatasetView } from "../dataset/dataset.js";
 import type { CreateDataTreeOptions, GroupInput, ServableTree } from "../dataset/in-memory-tree.js";
 import type { DocumentPieces } from "../http/create-document.js";
@@ -133,27 +133,16 @@ export interface PluginDatasets {
 }
 
 /** A dataset of a plugin: a location or a tree, and options as in the configuration file. */
-export interface ProvidedDataset {
+export interface ProvidedDataset
+  extends Partial<
+    Pick<DatasetConfig, "cacheControl" | "immutable" | "encoding" | "variables" | "encodings" | "references">
+  > {
   /** Path, URL or pattern, as in the configuration file; relative ones begin in the working directory. */
   readonly location?: string;
   /** A tree of `createDataTree()`, `openDataTree()` or `zarrStoreSource()`, instead of a location. */
   readonly tree?: ServableTree;
-  readonly cacheControl?: string;
-  /** True if chunks are never rewritten in place. */
-  readonly immutable?: boolean;
-  /**
-   * Seconds for which an answer of a remote store is used again; `always` asks each time, `immutable` never again. Default: the
-   * time between refreshes.
-   */
-  readonly freshness?: number | "always" | "immutable";
-  /** URLs and paths below which references may lead. Default: as configured, or the folder of the reference file. */
-  readonly references?: { readonly allow: readonly string[] };
-  /** Encoding of every array. */
-  readonly encoding?: EncodingConfig;
-  /** Encodings by variable path. They win over `encoding`. */
-  readonly variables?: Readonly<Record<string, EncodingConfig>>;
-  /** Further encodings by name, each a store of its own below `encodings/`. They win over `encoding` and `variables`. */
-  readonly encodings?: Readonly<Record<string, EncodingConfig>>;
+  /** As in the configuration file. Default: the time between refreshes. */
+  readonly freshness?: DatasetConfig["freshness"];
   /** Coarser levels; true for all defaults. Default: as configured for all datasets. */
   readonly overviews?: boolean | Partial<OverviewsConfig>;
 }

@@ -1,3 +1,4 @@
+import { compareItems } from "../collections/sorted-lists.js";
 import {
   type DatasetSnapshot,
   encodingOf,
@@ -415,15 +416,11 @@ function* groupEntries(
   variables: Iterable<string>,
 ): CooperativeTask<readonly string[]> {
   const entries = [...documents];
-  for (const name of yield* sortCooperatively([...group.childNames, ...variables], compareCodeUnits)) {
+  for (const name of yield* sortCooperatively([...group.childNames, ...variables], compareItems)) {
     yield;
     entries.push(`${name}/`);
   }
   return entries;
-}
-
-function compareCodeUnits(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function* listingDocument(title: string, entries: Entries): DocumentPieces {

@@ -1,6 +1,7 @@
 import type { ChunkCacheStats } from "../cache/chunk-cache.js";
 import type { ChunkServiceStats } from "../chunk/chunk-service.js";
 import type { LimitsConfig } from "../config/config.js";
+import type { DatasetStats } from "../dataset/dataset-registry.js";
 import type { ProviderStats } from "../dataset/providers/provider-handle.js";
 import { METHOD_LABELS, type RouteCounts } from "../http/load-limits.js";
 import type { HttpServer } from "../http/server.js";
@@ -200,17 +201,6 @@ export interface MetricSources {
 interface CacheState {
   readonly isOff?: boolean;
   readonly entries?: number;
-}
-
-/** Counts about the datasets of a server. */
-interface DatasetStats {
-  readonly datasets: number;
-  /** Datasets that have been read. */
-  readonly open: number;
-  /** Number of refreshes that failed. */
-  readonly failedRefreshes: number;
-  /** Collections, and plugins that publish datasets. */
-  readonly providers: readonly ProviderStats[];
 }
 
 /** Returns the current metrics of one server, without those of its process. */

@@ -1,6 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
+import { compareItems } from "../collections/sorted-lists.js";
 import { ZpublishError } from "../errors.js";
 import { joined } from "../event-loop/joined.js";
 import { withinTime } from "../event-loop/settles-within.js";
@@ -118,17 +119,13 @@ function canonicalQuery(parameters: URLSearchParams): string {
   // Sorted encoded: the order of characters beyond ASCII is that of their bytes then.
   return [...parameters]
     .map(([name, value]) => [encodeStrictly(name), encodeStrictly(value)] as const)
-    .sort(([a, x], [b, y]) => compare(a, b) || compare(x, y))
+    .sort(([a, x], [b, y]) => compareItems(a, b) || compareItems(x, y))
     .map(([name, value]) => `${name}=${value}`)
     .join("&");
 }
 
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
 function namesOf(headers: ReadonlyMap<string, string>): string {
-  return [...headers.keys()].sort(compare).join(";");
+  return [...headers.keys()].sort(compareItems).join(";");
 }
 
 function canonicalRequest(
@@ -137,7 +134,9 @@ function canonicalRequest(
   query: string,
   headers: ReadonlyMap<string, string>,
 ): string {
-  const lines = [...headers].sort(([a], [b]) => compare(a, b)).map(([name, value]) => `${name}:${value}\n`);
+  const lines = [...headers]
+    .sort(([a], [b]) => compareItems(a, b))
+    .map(([name, value]) => `${name}:${value}\n`);
   return [method, url.pathname, query, lines.join(""), namesOf(headers), UNSIGNED_PAYLOAD].join("\n");
 }
 

@@ -1,3 +1,4 @@
+import { compareItems, firstNotLess } from "../collections/sorted-lists.js";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
 import type { ObjectListing } from "./byte-store.js";
@@ -33,7 +34,7 @@ export function createKeyIndex() {
     all: (): readonly string[] => keys,
     /** Lists the names directly below a prefix, as {@link ByteStore.list}. */
     async list(prefix: string) {
-      sorted ??= runCooperatively(sortCooperatively(keys, (a, b) => (a < b ? -1 : 1)));
+      sorted ??= runCooperatively(sortCooperatively(keys, compareItems));
       return runCooperatively(listSteps(await sorted, prefix));
     },
   };
@@ -44,7 +45,7 @@ function* listSteps(sorted: readonly string[], prefix: string): CooperativeTask<
   const objects: string[] = [];
   const prefixes: string[] = [];
   let step = 0;
-  for (let place = firstFrom(sorted, prefix); sorted[place]?.startsWith(prefix); ) {
+  for (let place = firstNotLess(sorted, prefix); sorted[place]?.startsWith(prefix); ) {
     if (++step % STEP_NAMES === 0) yield;
     const name = sorted[place]!.slice(prefix.length);
     const end = name.indexOf("/");
@@ -55,20 +56,8 @@ function* listSteps(sorted: readonly string[], prefix: string): CooperativeTask<
       const child = name.slice(0, end);
       prefixes.push(child);
       // "0" is the character after the slash: all that lies below the child comes before it.
-      place = firstFrom(sorted, `${prefix}${child}0`);
+      place = firstNotLess(sorted, `${prefix}${child}0`);
     }
   }
   return { objects, prefixes };
-}
-
-/** Finds the first place in the order whose key is not less than the given one. */
-function firstFrom(sorted: readonly string[], key: string): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sorted[middle]! < key) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

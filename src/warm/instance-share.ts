@@ -1,4 +1,5 @@
 import { crc32 } from "node:zlib";
+import { firstNotLess } from "../collections/sorted-lists.js";
 
 /** Points of servers on a circle of 2^32, ascending. Of equal points, the first server's counts. */
 interface HashRing {
@@ -51,14 +52,8 @@ function haproxyRing(ids: readonly number[], weight: number): HashRing {
 
 /** Finds the first point at or after a hash, going round. @returns Its place in the ring. */
 function pointAfter({ points }: HashRing, hash: number): number {
-  let low = 0;
-  let high = points.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (points[middle]! < hash) low = middle + 1;
-    else high = middle;
-  }
-  return low === points.length ? 0 : low;
+  const place = firstNotLess(points, hash);
+  return place === points.length ? 0 : place;
 }
 
 /** Finds the point next to a hash, on either side: HAProxy's choice. */

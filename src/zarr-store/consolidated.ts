@@ -1,14 +1,14 @@
 import { type ErrorData, errorToData, ZpublishError } from "../errors.js";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { isJsonObject, type JsonValue } from "../json/json-value.js";
-import { parseJson, parseJsonAround, type TakeEntry } from "../json/parse-json.js";
+import { parseJsonAround, type TakeEntry } from "../json/parse-json.js";
 import { invalidField } from "../zarr/metadata-fields.js";
 import {
   type DocumentName,
   documentNames,
-  invalidDocument,
   type NodeDocument,
   type NodeDocuments,
+  parseNow,
 } from "./documents.js";
 
 /** Texts of one node's documents in `.zmetadata`. */
@@ -87,17 +87,9 @@ export function listedDocuments(texts: ListedTexts): NodeDocuments {
   const documents: Partial<Record<DocumentName, NodeDocument>> = {};
   for (const name of documentNames) {
     const text = texts[name];
-    if (text !== undefined) documents[name] = parseListed(text, name);
+    if (text !== undefined) documents[name] = parseNow(text, name);
   }
   return documents;
-}
-
-function parseListed(text: string, name: DocumentName): NodeDocument {
-  try {
-    return { json: parseJson(text) };
-  } catch (error) {
-    return { error: invalidDocument(name, errorToData(error).message) };
-  }
 }
 
 /**

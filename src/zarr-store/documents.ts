@@ -41,7 +41,11 @@ export function invalidDocument(name: string, problem: string): ErrorData {
 
 /** Parses a document, in slices if it is long. */
 export function parseDocument(text: string, name: string): NodeDocument | Promise<NodeDocument> {
-  if (text.length > MAX_CHARS_AT_ONCE) return parseLarge(text, name);
+  return text.length > MAX_CHARS_AT_ONCE ? parseLarge(text, name) : parseNow(text, name);
+}
+
+/** As {@link parseDocument}, at once. */
+export function parseNow(text: string, name: string): NodeDocument {
   try {
     return { json: parseJson(text) };
   } catch (error) {

@@ -1,5 +1,6 @@
 import { type BoundedMap, createBoundedMap } from "../../collections/bounded-map.js";
 import { createSingleFlight, type SingleFlight } from "../../collections/single-flight.js";
+import { compareItems } from "../../collections/sorted-lists.js";
 import { ZpublishError } from "../../errors.js";
 import { createSlice, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { rerunning } from "../../event-loop/joined.js";
@@ -8,7 +9,7 @@ import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { Log } from "../../observe/log.js";
 import type { DatasetProvider } from "../dataset-provider.js";
 import type { RefreshScheduler, Slot } from "../refresh-scheduler.js";
-import { compareIds, createProviderList, type ProviderList } from "./provider-list.js";
+import { createProviderList, type ProviderList } from "./provider-list.js";
 
 /** Time that the start waits for lists; later ones are served when they come. */
 const START_TIMEOUT_MS = 3_000;
@@ -213,7 +214,7 @@ export function createAllIds(
         all.add(id);
       }
     const provided = [...all].slice(configured.length);
-    ids = [...configured, ...(await runCooperatively(sortCooperatively(provided, compareIds)))];
+    ids = [...configured, ...(await runCooperatively(sortCooperatively(provided, compareItems)))];
   });
 
   function onList(): void {

@@ -1,3 +1,4 @@
+import { compareItems, firstNotLess, isSameList } from "../../collections/sorted-lists.js";
 import { problemOfDatasetId } from "../../config/dataset-schema.js";
 import { quoteValue } from "../../config/value-schemas.js";
 import { messageOf, ZpublishError } from "../../errors.js";
@@ -8,7 +9,6 @@ import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { Log } from "../../observe/log.js";
 import { createRefreshThrottle } from "../dataset-handle.js";
 import type { DatasetProvider } from "../dataset-provider.js";
-import { placeOfId } from "../id-page.js";
 
 /** Time of one list. A store with a million objects takes minutes; a provider that hangs is asked again after it. */
 const LIST_TIMEOUT_MS = 120_000;
@@ -141,7 +141,7 @@ export function createProviderList(provider: DatasetProvider, log: Log, onChange
     get ids() {
       return ids;
     },
-    has: (id) => ids[placeOfId(ids, id)] === id,
+    has: (id) => ids[firstNotLess(ids, id)] === id,
     get hasAnswered() {
       return lastReceived !== undefined;
     },
@@ -194,22 +194,12 @@ async function idsOf(
     if (reason === undefined) ids.push(`${prefix}${item}`);
     else problems.push({ name: isText ? prefix + item : quoteValue(item), reason });
   }
-  const sorted = await runCooperatively(sortCooperatively(ids, compareIds));
+  const sorted = await runCooperatively(sortCooperatively(ids, compareItems));
   return sorted.filter((id, index) => {
     if (id !== sorted[index - 1]) return true;
     problems.push({ name: id, reason: "expected an id once in a list, received it twice" });
     return false;
   });
-}
-
-/** Compares ids by their UTF-16 code units: the order is the same on every machine. */
-export function compareIds(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/** Tells whether two lists have the same items in the same order. */
-function isSameList(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one === other || (one.length === other.length && one.every((item, index) => item === other[index]));
 }
 
 /**

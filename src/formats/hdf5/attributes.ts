@@ -1,10 +1,9 @@
 import { startCooperatively } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
-import { readBTree2 } from "./b-trees.js";
 import { ByteCursor, bufferOf, check, invalidFile, roundUp, unsupportedFile } from "./bytes.js";
 import { integerAt, parseDatatype } from "./datatypes.js";
 import type { Hdf5Attribute, Hdf5Item, Hdf5Type } from "./hdf5-model.js";
-import { FractalHeap, type GlobalHeap, type HeapCollection } from "./heaps.js";
+import { type GlobalHeap, type HeapCollection, openIndexedHeap } from "./heaps.js";
 import {
   cursorOf,
   type HeaderMessage,
@@ -65,18 +64,13 @@ async function attributeMessages(reader: ObjectReader, messages: readonly Header
 
 /** Finds the attributes of a heap, in the order of their creation. */
 async function readDense(reader: ObjectReader, info: ByteCursor): Promise<AttributeMessage[]> {
-  info.version(0, 0);
-  const flags = info.u8();
-  if ((flags & 1) !== 0) info.skip(2);
-  const heapAddress = info.optional();
-  const treeAddress = info.optional();
-  if (heapAddress === null || treeAddress === null) return [];
-  const heap = await FractalHeap.open(reader.input, heapAddress);
   const entries: { readonly id: ByteCursor; readonly isShared: boolean; readonly order: number }[] = [];
-  await readBTree2(reader.input, treeAddress, ATTRIBUTES_BY_NAME, RECORD_BYTES, (record) => {
+  const types = [ATTRIBUTES_BY_NAME, RECORD_BYTES] as const;
+  const heap = await openIndexedHeap(reader.input, info, 2, types, (record) => {
     const id = record.part(ID_BYTES, "fractal heap");
     entries.push({ id, isShared: (record.u8() & IS_SHARED) !== 0, order: record.u32() });
   });
+  if (heap === undefined) return [];
   const sorted = await startCooperatively(sortCooperatively(entries, (a, b) => a.order - b.order));
   return sorted.map(({ id, isShared }) => async () => {
     if (isShared) throw unsupportedFile("it is in a heap of shared messages, which is not read");

@@ -2,11 +2,11 @@ import { startCooperatively } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import type { FileBlocks } from "../file-format.js";
 import { readAttributes } from "./attributes.js";
-import { NODE_TYPE, readBTree1, readBTree2 } from "./b-trees.js";
+import { NODE_TYPE, readBTree1 } from "./b-trees.js";
 import { ByteCursor, Hdf5Input, invalidFile, unsupportedFile } from "./bytes.js";
 import { datasetOfMessages } from "./datasets.js";
 import type { Hdf5Attribute, Hdf5Dataset, Hdf5File, Hdf5Group } from "./hdf5-model.js";
-import { FractalHeap } from "./heaps.js";
+import { openIndexedHeap } from "./heaps.js";
 import {
   cursorOf,
   type HeaderMessage,
@@ -227,18 +227,12 @@ function byName(a: Hdf5Link, b: Hdf5Link): number {
 
 /** Reads links of a heap, as a link info message says (HDF5 File Format Specification, IV.A.2.c). */
 async function readDenseLinks(input: Hdf5Input, info: ByteCursor): Promise<Hdf5Link[]> {
-  info.version(0, 0);
-  const flags = info.u8();
-  if ((flags & 1) !== 0) info.skip(8);
-  const heapAddress = info.optional();
-  const treeAddress = info.optional();
-  if (heapAddress === null || treeAddress === null) return [];
-  const heap = await FractalHeap.open(input, heapAddress);
   const ids: ByteCursor[] = [];
-  await readBTree2(input, treeAddress, LINKS_BY_NAME, LINK_RECORD_BYTES, (record) => {
+  const heap = await openIndexedHeap(input, info, 8, [LINKS_BY_NAME, LINK_RECORD_BYTES], (record) => {
     record.skip(4);
     ids.push(record.part(LINK_ID_BYTES, "fractal heap"));
   });
+  if (heap === undefined) return [];
   const links: Hdf5Link[] = [];
   for (const id of ids) {
     const pause = input.pause();

@@ -163,6 +163,29 @@ function objectIn(block: Uint8Array, offset: number, byteLength: number): Uint8A
   return block.subarray(offset, end);
 }
 
+/**
+ * Opens the heap that a link info or attribute info message leads to, and reads the records of its objects by name.
+ * @param orderBytes Bytes of the greatest number in the order of creation, if the message has it.
+ * @param records Type of the records, and the bytes of each that are read.
+ * @param visit As in {@link readBTree2}.
+ * @returns Undefined if there is no heap.
+ */
+export async function openIndexedHeap(
+  input: Hdf5Input,
+  info: ByteCursor,
+  orderBytes: number,
+  [type, minBytes]: readonly [type: number, minBytes: number],
+  visit: (record: ByteCursor) => void,
+): Promise<FractalHeap | undefined> {
+  info.version(0, 0);
+  if ((info.u8() & 1) !== 0) info.skip(orderBytes);
+  const [heapAddress, treeAddress] = [info.optional(), info.optional()];
+  if (heapAddress === null || treeAddress === null) return undefined;
+  const heap = await FractalHeap.open(input, heapAddress);
+  await readBTree2(input, treeAddress, type, minBytes, visit);
+  return heap;
+}
+
 /** Bytes of the header of a heap without filters. */
 const HEAP_HEADER_BYTES = 146;
 
