@@ -1,8 +1,9 @@
 import { Builder } from "flatbuffers";
 import { wrongParameter } from "../http/query.js";
+import { NOT_A_TIME } from "../model/fill-value.js";
 import type { ValueBlock } from "../values/values.js";
 import type { DatasetWriter } from "./exported-dataset.js";
-import { type TableColumn, type TableRows, tableColumns, tableRows } from "./table.js";
+import { type TableColumn, type TableRows, tableColumns, tableRows, withDatetimes } from "./table.js";
 
 type ArrowColumn = Pick<TableColumn, "name" | "dataType">;
 
@@ -20,18 +21,18 @@ const METADATA_V5 = 4;
 const SCHEMA_HEADER = 1;
 const RECORD_BATCH_HEADER = 3;
 const CONTINUATION = 0xffff_ffff;
-const NAT = -(2n ** 63n);
 const TIME_UNITS = ["s", "ms", "us", "ns"];
 /** Seconds of units that Arrow does not have. */
 const SECONDS: Readonly<Record<string, bigint>> = { D: 86_400n, h: 3_600n, m: 60n };
 
 /** Writes a dataset as a table in Arrow's format of streams. */
-export const writeArrow: DatasetWriter = async (dataset, values) => {
-  const columns = tableColumns(dataset, true);
+export const writeArrow: DatasetWriter = async (dataset, values, signal) => {
+  const texts = tableColumns(dataset);
   // Columns of a type that Arrow does not have are refused before anything is read.
-  writeArrowStream(columns, (async function* () {})());
+  writeArrowStream(texts, (async function* () {})());
+  const columns = await Promise.all(texts.map((each) => withDatetimes(dataset, each, values, signal)));
   return {
-    pieces: (_, signal) => writeArrowStream(columns, tableRows(dataset, columns, values, signal)),
+    pieces: (_, wanted) => writeArrowStream(columns, tableRows(dataset, columns, values, wanted)),
   };
 };
 
@@ -83,7 +84,9 @@ function arrowTypeOf({ name, dataType }: ArrowColumn): ArrowType {
 }
 
 function inSeconds({ values }: ValueBlock, factor: bigint): Uint8Array {
-  const seconds = BigInt64Array.from(values as BigInt64Array, (each) => (each === NAT ? NAT : each * factor));
+  const seconds = BigInt64Array.from(values as BigInt64Array, (each) =>
+    each === NOT_A_TIME ? NOT_A_TIME : each * factor,
+  );
   return new Uint8Array(seconds.buffer);
 }
 
@@ -165,7 +168,7 @@ function* recordBatch({ rowCount, columns }: TableRows, types: readonly ArrowTyp
 function missingOf({ dataType, values }: ValueBlock): Uint8Array | undefined {
   if (dataType.kind !== "M" && dataType.kind !== "m") return undefined;
   const missing = Uint8Array.from(values as BigInt64Array as ArrayLike<unknown>, (each) =>
-    each === NAT ? 1 : 0,
+    each === NOT_A_TIME ? 1 : 0,
   );
   return missing.includes(1) ? missing : undefined;
 }

@@ -2,6 +2,7 @@ import { isLosslessNumber } from "lossless-json";
 import { wrongParameter } from "../http/query.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
+import { NOT_A_TIME } from "../model/fill-value.js";
 import type { ExportedVariable } from "./exported-dataset.js";
 
 /** A version of the classic format: the byte behind `CDF`. */
@@ -124,10 +125,14 @@ export function netcdfStorage({ name, dims, dataType }: ExportedVariable, textBy
   if (kind === "U" || kind === "O")
     return { type: NC.char, charCount: textBytes, more: { _Encoding: "utf-8" } };
   const unit = UNITS[timeUnit ?? ""];
-  if (kind === "M" && unit !== undefined) {
-    return { type: NC.int64, more: { units: `${unit} since 1970-01-01`, calendar: "proleptic_gregorian" } };
+  if ((kind === "M" || kind === "m") && unit !== undefined) {
+    const isDate = kind === "M";
+    const time = isDate
+      ? { units: `${unit} since 1970-01-01`, calendar: "proleptic_gregorian" }
+      : { units: unit };
+    // Nanoseconds with a fill value are doubles to xarray, which knows NaT among them without one.
+    return { type: NC.int64, more: { ...time, ...(timeUnit === "ns" ? {} : { _FillValue: NOT_A_TIME }) } };
   }
-  if (kind === "m" && unit !== undefined) return { type: NC.int64, more: { units: unit } };
   const expected = `a type that NetCDF has; variable '${name}' is ${dataType.numpyName}, which f=npy has`;
   throw wrongParameter("f", "unsupported_type", expected, "nc");
 }

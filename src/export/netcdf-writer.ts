@@ -94,7 +94,7 @@ function placeVariable(
   const rowBytes = itemBytes * elementCount(shape.slice(isRecord ? 1 : 0));
   const { _FillValue: fill, ...others } = attrs;
   const attributes = netcdfAttributes(
-    { ...("iufMm".includes(kind) ? attrs : others), ...more },
+    { ...("iuf".includes(kind) ? attrs : others), ...more },
     charCount === undefined && kind !== "b" ? type : undefined,
   );
   const form =

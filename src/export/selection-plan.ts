@@ -113,7 +113,7 @@ export function createSelectionPlan(
   assertNames(all);
   return {
     ...{ snapshot, isDecoded, dims, attrs: attrsOf(snapshot, chosen) },
-    variables: isDecoded ? all : all.map((variable) => withReferences(variable, all)),
+    variables: all.map((variable) => withReferences(variable, all)),
   };
 }
 

@@ -1,9 +1,10 @@
-import { cfTimeFormatter, cfTimeOf, cfTimeScale } from "../cf/cf-time.js";
+import { CALENDARS, cfTimeFormatter, cfTimeOf, cfTimeScale, isSameCalendar } from "../cf/cf-time.js";
 import { elementCount } from "../model/data-tree.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
+import { NOT_A_TIME } from "../model/fill-value.js";
 import type { ValueBlock, Values } from "../values/values.js";
 import { type ExportedDataset, type ExportedVariable, POINT, TEXT_TYPE } from "./exported-dataset.js";
-import { type DimPart, readPart, takeItems } from "./read-variable.js";
+import { type DimPart, readPart, streamVariable, takeItems } from "./read-variable.js";
 
 /** A column of a table. */
 export interface TableColumn {
@@ -21,10 +22,6 @@ export interface CfTime {
   readonly units: string;
   readonly calendar: string;
 }
-
-/** Calendars whose dates `datetime64` has. */
-const DATETIME_CALENDAR = /^(?:standard|gregorian|proleptic_gregorian)$/i;
-const NOT_A_TIME = -(2n ** 63n);
 
 /** Returns what describes the decoded values of a variable as dates (CF section 4.4); undefined if they are none. */
 export function timeOf(
@@ -49,20 +46,19 @@ const BOX_BYTES = 2 ** 23;
 const MAX_ROWS = 2 ** 14;
 
 const INDEX_TYPE = parseDataType("<i8");
-const DATETIME = parseDataType("<M8[us]");
+const NANOSECONDS_PER_DAY = 86_400_000_000_000n;
 
 /**
  * Returns the columns of `to_dataframe().reset_index()`: dimensions, then all other variables. Points have no labels and no column.
- * @param hasDates Whether times of calendars that `datetime64` has are such; other decoded times are text of ISO 8601.
+ * Decoded times are text of ISO 8601.
  */
-export function tableColumns(dataset: ExportedDataset, hasDates: boolean): readonly TableColumn[] {
+export function tableColumns(dataset: ExportedDataset): readonly TableColumn[] {
   const { dims, variables } = dataset;
   const isLabels = (variable: ExportedVariable) => variable.dims.join() === variable.name;
   const columnOf = (variable: ExportedVariable): TableColumn => {
     const { name } = variable;
     const time = timeOf(dataset, variable);
-    const isDate = time !== undefined && hasDates && DATETIME_CALENDAR.test(time.calendar);
-    const dataType = time === undefined ? variable.dataType : isDate ? DATETIME : TEXT_TYPE;
+    const dataType = time === undefined ? variable.dataType : TEXT_TYPE;
     return { name, dims: variable.dims, variable, time, dataType };
   };
   const labels = [...dims.keys()].flatMap((name): TableColumn[] => {
@@ -73,6 +69,36 @@ export function tableColumns(dataset: ExportedDataset, hasDates: boolean): reado
   const others = variables.filter((variable) => !isLabels(variable));
   const data = others.filter(({ isCoordinate }) => !isCoordinate);
   return [...labels, ...[...data, ...others.filter(({ isCoordinate }) => isCoordinate)].map(columnOf)];
+}
+
+/**
+ * Makes a column of times one of `datetime64`, in micro- or nanoseconds, if that has all of its dates: none of another calendar, none before
+ * the Gregorian one began, and none that is too far. Its values are read for that.
+ */
+export async function withDatetimes(
+  dataset: ExportedDataset,
+  column: TableColumn,
+  values: Values,
+  signal: AbortSignal,
+): Promise<TableColumn> {
+  const { time, variable } = column;
+  const scale = time && cfTimeScale({ ...time });
+  if (scale === undefined || variable === undefined) return column;
+  let [least, greatest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for await (const { values: items = [] } of streamVariable(dataset, variable, values, { signal }))
+    for (const item of items) {
+      const number = Number(item);
+      if (!Number.isFinite(number)) continue;
+      if (number < least) least = number;
+      if (number > greatest) greatest = number;
+    }
+  const step = scale.unit % 1_000n === 0n ? 1_000n : 1n;
+  const [first = 0n, last = 0n] =
+    least > greatest ? [] : [least, greatest].map((each) => cfTimeOf(each, scale));
+  const isHeld = [first, last].every((each) => BigInt.asIntN(64, each / step) === each / step);
+  const leastDays = Number(first / NANOSECONDS_PER_DAY);
+  if (!isHeld || !isSameCalendar(scale.calendar, CALENDARS.proleptic_gregorian!, leastDays)) return column;
+  return { ...column, dataType: parseDataType(step === 1n ? "<M8[ns]" : "<M8[us]") };
 }
 
 /** Reads a table in blocks of rows, in C order of its dimensions. The next box is read while the caller works on one. */
@@ -129,7 +155,7 @@ function withDates(block: ValueBlock, { time, dataType }: TableColumn): ValueBlo
   if (dataType.kind === "M" && scale !== undefined) {
     const isTime = (value: number | bigint) => Number.isFinite(Number(value));
     const values = BigInt64Array.from(numbers, (value) =>
-      isTime(value) ? cfTimeOf(value, scale) / 1_000n : NOT_A_TIME,
+      isTime(value) ? cfTimeOf(value, scale) / (dataType.timeUnit === "ns" ? 1n : 1_000n) : NOT_A_TIME,
     );
     return { ...block, dataType, values, bytes: new Uint8Array(values.buffer) };
   }

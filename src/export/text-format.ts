@@ -2,6 +2,7 @@ import { cfTimeFormatter, datetimeText } from "../cf/cf-time.js";
 import { pythonFloatText, shortestFloat } from "../json/stringify-json.js";
 import { elementCount } from "../model/data-tree.js";
 import type { DataType } from "../model/data-type.js";
+import { NOT_A_TIME } from "../model/fill-value.js";
 import type { NumericArray } from "../values/values.js";
 import type { CfTime } from "./table.js";
 
@@ -85,6 +86,10 @@ function itemFormat({ values, dataType, time }: TextColumn, form: "csv" | "json"
     return (index) => date(format(numbers[index]!));
   }
   if (kind === "M") return (index) => date(datetimeText(BigInt(numbers[index]!), timeUnit ?? ""));
+  if (kind === "m") {
+    const format = itemFormat({ values, dataType: { ...dataType, kind: "i" } }, form);
+    return (index) => (numbers[index] === NOT_A_TIME ? missing : format(index));
+  }
   if (kind === "b") {
     const [no, yes] = isJson ? ["false", "true"] : ["False", "True"];
     return (index) => (Number(numbers[index]) === 0 ? no! : yes!);

@@ -26,7 +26,7 @@ async function* csvPieces(
   values: Values,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  const columns = tableColumns(dataset, false);
+  const columns = tableColumns(dataset);
   // With the first rows, so that a failure to read these is answered as an error.
   let head = `${columns.map(({ name }) => csvField(name)).join()}\n`;
   const rows = tableRows(dataset, columns, values, signal);
@@ -51,8 +51,10 @@ async function* jsonPieces(
       if (variable.isCoordinate !== isCoordinate) continue;
       const { name, dims, shape } = variable;
       const time = timeOf(dataset, variable);
-      const { units, calendar, ...others } = variable.attrs;
-      const attrs = time === undefined ? variable.attrs : others;
+      // As xarray's `decode_cf` leaves them.
+      const { coordinates, ...decoded } = variable.attrs;
+      const { units, calendar, ...others } = decoded;
+      const attrs = time !== undefined ? others : dataset.isDecoded ? decoded : variable.attrs;
       const head = stringifyJson({ dims, attrs }).slice(0, -1);
       yield Buffer.from(`${separator}${JSON.stringify(name)}:${head},"data":`);
       separator = ",";

@@ -8,7 +8,7 @@ import { errorFromData, ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { elementCount } from "../model/data-tree.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
-import { encodeFillItem } from "../model/fill-value.js";
+import { encodeFillItem, NOT_A_TIME } from "../model/fill-value.js";
 import {
   beginWork,
   type CallOutcome,
@@ -436,7 +436,7 @@ function placeBlock(
     });
 }
 
-/** Writes NaN for points outside if values are decoded floats, else the fill value; no text if items are texts. */
+/** Writes NaN for points outside if values are decoded floats, NaT for dates and durations, else the fill value; no text if items are texts. */
 function placeMissing(
   { plan, dataType, isDecoded }: Reading,
   { bytes, texts }: ResultItems,
@@ -446,7 +446,8 @@ function placeMissing(
   const { served } = plan.stored.fill;
   const { kind } = dataType;
   const isNan = kind === "f" && (isDecoded || served === null);
-  const mark = isNan ? "NaN" : kind === "b" && isDecoded ? null : served;
+  const isTime = kind === "M" || kind === "m";
+  const mark = isNan ? "NaN" : isTime ? NOT_A_TIME : kind === "b" && isDecoded ? null : served;
   const hasItem = mark !== null && texts === undefined;
   const item = hasItem ? encodeFillItem(mark, dataType) : new Uint8Array(dataType.itemSize);
   for (const at of missing) {

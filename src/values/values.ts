@@ -155,7 +155,8 @@ export interface Values extends CoordinateValues {
   /**
    * Reads one value per point; each chunk is decoded once.
    * @param points One row of indexes per point, as many as the array has axes, at least one. A point with a negative index is missing:
-   * NaN if values are decoded to floats or the array has no fill value, else the fill value; no text for texts of variable length.
+   * NaN if values are decoded to floats or the array has no fill value, NaT if they are dates or durations, else the fill value; no text
+   * for texts of variable length.
    */
   readPoints(
     snapshot: DatasetView | undefined,

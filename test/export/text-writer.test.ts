@@ -1,7 +1,7 @@
 import t from "tap";
 import type { NumericArray } from "../../src/codec/items/item-values.js";
 import type { DatasetWriter, ExportedDataset, ExportedVariable } from "../../src/export/exported-dataset.js";
-import { tableColumns, tableRows } from "../../src/export/table.js";
+import { tableColumns, tableRows, withDatetimes } from "../../src/export/table.js";
 import writeText from "../../src/export/text-format.js";
 import { writeCsv, writeJson } from "../../src/export/text-writer.js";
 import type { DataType } from "../../src/model/data-type.js";
@@ -233,7 +233,7 @@ t.test("a large table is read in boxes, and coordinates of a box once", async (t
   let largest = 0;
   for await (const { rowCount, columns } of tableRows(
     plan,
-    tableColumns(plan, false),
+    tableColumns(plan),
     valuesInMemory(1, reads),
     NEVER,
   )) {
@@ -264,9 +264,33 @@ t.test("an error while values are read ends the text with it", async (t) => {
 t.test("dates are datetime64 in tables that have it", async (t) => {
   const standard = { ...time, attrs: { units: "hours since 2000-01-01" } };
   const plan = planOf({ time: 2 }, [standard]);
-  const columns = tableColumns(plan, true);
+  const datesOf = (own: ExportedDataset) =>
+    withDatetimes(own, tableColumns(own)[0]!, valuesInMemory(2), NEVER);
+  const columns = [await datesOf(plan)];
   t.equal(columns[0]?.dataType.numpyName, "datetime64[us]");
   for await (const rows of tableRows(plan, columns, valuesInMemory(2), NEVER))
     t.same(rows.columns[0]?.values, BigInt64Array.of(946_893_600_000_000n, 946_899_000_000_000n));
-  t.equal(tableColumns(planOf({ time: 2 }, [time]), true)[0]?.dataType.kind, "O", "noleap");
+  for (const [units, calendar, items, type] of [
+    ["days since 1582-10-14", "proleptic_gregorian", [0], "datetime64[us]"],
+    ["days since 1582-10-15", "standard", [0, 1], "datetime64[us]"],
+    ["days since 1582-10-15", "standard", [1, -1], "object"],
+    ["days since 0001-01-01", "gregorian", [Number.NaN], "datetime64[us]"],
+    ["days since 1970-01-01", "standard", [106_751_991], "datetime64[us]"],
+    ["days since 1970-01-01", "standard", [106_751_992], "object"],
+    ["nanoseconds since 1970-01-01", "standard", [1, 2 ** 62], "datetime64[ns]"],
+    ["nanoseconds since 1970-01-01", "standard", [2 ** 63], "object"],
+    ["days since 2000-01-01", "noleap", [0], "object"],
+    ["days since 2000-01-01", "julian", [0], "object"],
+  ] as const) {
+    const numbers = Float64Array.from(items);
+    const block = {
+      shape: [items.length],
+      dataType: time.dataType,
+      bytes: new Uint8Array(numbers.buffer),
+      values: numbers,
+    };
+    const dated = { ...time, attrs: { units, calendar }, shape: [items.length], source: { block } };
+    const column = await datesOf(planOf({ time: items.length }, [dated]));
+    t.equal(column.dataType.numpyName, type, `${items.join()} ${units}, ${calendar}`);
+  }
 });

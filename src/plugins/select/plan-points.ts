@@ -150,10 +150,12 @@ export async function readPointPlan(
   }
   const taken = new Set(variables.map(({ name }) => name));
   const carried: ExportedVariable[] = [];
-  for (const [column, name] of points.names.entries()) {
-    if (columns.has(name)) continue;
+  for (const [column, title] of points.names.entries()) {
+    if (columns.has(title)) continue;
+    const name = title.replaceAll("/", "_");
     if (taken.has(name) || name === POINT)
-      throw wrongBody("repeated_column", "a column named unlike the variables of the answer", name);
+      throw wrongBody("repeated_column", "a column named unlike the variables of the answer", title);
+    taken.add(name);
     const own: string[] = [];
     const numbers: number[] = [];
     await eachText(points, column, (text) => {

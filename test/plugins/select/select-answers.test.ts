@@ -1,8 +1,13 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { tableFromIPC } from "apache-arrow";
 import t from "tap";
 import { askPython } from "../../support/clients/ask-python.js";
+import {
+  type AnswerCase,
+  arrowColumns,
+  differingAnswers,
+  writeAnswer,
+} from "../../support/clients/compare-selections.js";
 import { clientMissing } from "../../support/clients/require-client.js";
 import { startServer } from "../../support/servers/start-server.js";
 
@@ -42,84 +47,6 @@ y, x = np.mgrid[0:8, 0:9]
 ice = xr.Dataset({"ice": (("time", "y", "x"), rng.normal(0, 1, (2, 8, 9)).astype("f4"), {"coordinates": "nav_lat nav_lon"})},
     coords={"nav_lat": (("y", "x"), 60 + y + 0.1 * x, {"units": "degrees_north"}), "nav_lon": (("y", "x"), (350 + 2 * x + 0.2 * y) % 360, {"units": "degrees_east"})})
 ice.to_netcdf(f"{folder}/curved.nc")
-`;
-
-/** Compares answers with xarray's selection from the same file. Prints what differs. */
-const COMPARE = `
-import json, sys
-import numpy as np, pandas as pd, xarray as xr
-wrong = []
-def same(a, b):
-    a, b = np.asarray(a), np.asarray(b)
-    if a.dtype.kind in "OUS" or b.dtype.kind in "OUS":
-        return a.shape == b.shape and list(map(str, a.ravel())) == list(map(str, b.ravel()))
-    return a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == "f" and b.dtype.kind == "f")
-def texts(values):
-    return np.array([v.isoformat() if hasattr(v, "isoformat") else str(v) for v in np.ravel(values)]).reshape(np.shape(values))
-def plain(values):
-    if values.dtype.kind == "M": return np.datetime_as_string(values, "s")
-    if values.dtype.kind == "O" and values.size and hasattr(values.ravel()[0], "calendar"): return texts(values)
-    return values
-for case in json.load(sys.stdin):
-    opened = dict(filename_or_obj=case["file"], engine=case["engine"], group=case["group"])
-    if case["engine"] == "zarr": opened = dict(filename_or_obj=case["file"], engine="zarr", chunks={})
-    ds = xr.open_dataset(**opened).load()
-    raw = xr.open_dataset(**opened, decode_cf=False).load()
-    def fail(*what): wrong.append([case["query"], case["form"], *[" ".join(str(w).split())[-700:] for w in what]])
-    try:
-        placed = eval(case["code"], {"ds": ds.assign_coords({f"i_{d}": (d, np.arange(n)) for d, n in ds.sizes.items()}), "np": np, "xr": xr})
-        indexes = {d: placed[f"i_{d}"] for d in ds.sizes if f"i_{d}" in placed}
-        expected = placed.drop_vars([f"i_{d}" for d in ds.sizes if f"i_{d}" in placed])
-        stored = raw.isel({d: i.drop_vars(list(i.coords)) for d, i in indexes.items()})
-        prefix = case["prefix"]
-        form = case["form"]
-        if form == "nc":
-            got = xr.open_dataset(case["answer"], decode_cf=False)
-            for name in expected.variables:
-                want = stored[name]
-                if want.dtype.kind not in "OUSb":
-                    have = got[prefix + name]
-                    if have.dtype.newbyteorder("=") != want.dtype.newbyteorder("="): fail(name, "type", have.dtype, want.dtype)
-                    if not same(have, want): fail(name, "stored values", have.values, want.values)
-            got = xr.open_dataset(case["answer"])
-            if set(got.data_vars) != {prefix + n for n in expected.data_vars}: fail("variables", list(got.data_vars), list(expected.data_vars))
-            for name in expected.variables:
-                have = got[prefix + name]
-                if not same(plain(have.values), plain(expected[name].values)): fail(name, "values", have.values, expected[name].values)
-                if [d[len(prefix):] if d.startswith(prefix) else d for d in have.dims] != list(expected[name].dims): fail(name, "dims", have.dims)
-        elif form == "json":
-            content = json.load(open(case["answer"]))
-            got = xr.Dataset.from_dict(content)
-            if list(content) != ["coords", "attrs", "dims", "data_vars"]: fail("keys", list(content))
-            if set(got.data_vars) != {prefix + n for n in expected.data_vars}: fail("variables", list(got.data_vars), list(expected.data_vars))
-            for name in expected.variables:
-                have, want = got[prefix + name].values, plain(expected[name].values)
-                if want.dtype.kind == "f": have = have.astype("f8")
-                if want.dtype.kind == "i" and want.dtype.itemsize == 8: have = have.astype("i8")
-                if not same(have, want): fail(name, "values", have, want)
-                wanted_attrs = expected[name].attrs
-                if set(got[prefix + name].attrs) != set(wanted_attrs): fail(name, "attrs", got[prefix + name].attrs, wanted_attrs)
-        elif form == "csv":
-            got = pd.read_csv(case["answer"], float_precision="round_trip", keep_default_na=False, na_values=[""])
-            want = expected.to_dataframe().reset_index() if expected.sizes else pd.DataFrame({n: [expected[n].values[()]] for n in expected.variables})
-            if set(got.columns) != {prefix + n if n in expected.variables else n for n in want.columns}: fail("columns", list(got.columns), list(want.columns))
-            order = [c[len(prefix):] for c in got.columns if c[len(prefix):] in expected.sizes]
-            if order != list(expected.sizes): want = expected.to_dataframe(dim_order=order).reset_index()
-            for name in want.columns:
-                have = got[prefix + name].values
-                target = plain(want[name].values)
-                if target.dtype.kind == "f": have = have.astype(target.dtype)
-                if target.dtype.kind in "OU":
-                    have = np.array(["" if isinstance(v, float) else str(v) for v in have])
-                if not same(have, target): fail(name, "values", have, target)
-        elif form == "npy":
-            name = case["variable"]
-            got = np.load(case["answer"])
-            if not same(got, stored[name]) or got.dtype.newbyteorder("=") != stored[name].dtype.newbyteorder("="): fail("values", got, stored[name].values)
-    except Exception as error:
-        import traceback
-        fail("failed", traceback.format_exc()[-600:])
-json.dump(wrong, sys.stdout)
 `;
 
 interface Case {
@@ -283,10 +210,10 @@ t.test(
       ...{ id, location: join(folder, name), immutable: false, encoding: {}, variables: {} },
     }));
     const { url } = await startServer(t, { datasets });
-    const asked: object[] = [];
+    const asked: AnswerCase[] = [];
     for (const [
       index,
-      { dataset, query, code, forms = ["nc", "json", "csv", "npy"], group, variable = "t2m" },
+      { dataset, query, code, forms = ["nc", "json", "csv", "arrow", "npy"], group, variable = "t2m" },
     ] of [...CASES, ...MORE].entries()) {
       for (const form of forms) {
         if (form === "npy" && query.split("var=").length !== 2) continue;
@@ -298,7 +225,7 @@ t.test(
           `${dataset} ${query} ${form} ${response.status === 200 ? "" : bytes.toString()}`,
         );
         const answer = join(folder, `${index}.${form}`);
-        await writeFile(answer, bytes);
+        await writeAnswer(answer, form, bytes);
         const file = join(folder, FILES[dataset]!);
         const name = /var=([^&/]*\/)?([^&]*)/.exec(query)?.[2] ?? variable;
         const engine = dataset === "store" ? "zarr" : dataset === "noleap" ? "scipy" : "netcdf4";
@@ -322,7 +249,7 @@ t.test(
       });
       t.equal(response.status, 200, `${query} ${form}`);
       const answer = join(folder, `point${index}.${form}`);
-      await writeFile(answer, Buffer.from(await response.arrayBuffer()));
+      await writeAnswer(answer, form, Buffer.from(await response.arrayBuffer()));
       const file = join(folder, FILES[dataset]!);
       asked.push({
         query,
@@ -336,10 +263,83 @@ t.test(
         variable: "t2m",
       });
     }
-    t.strictSame(JSON.parse(askPython(COMPARE, asked)), []);
-    const arrow = await fetch(`${url}/datasets/packed/select?var=t2m&isel.time=0:2&f=arrow`);
-    const table = tableFromIPC(await arrow.arrayBuffer());
-    t.equal(table.numRows, 2 * 7 * 12);
-    t.same(table.schema.fields.map(({ name }) => name).slice(0, 4), ["time", "lat", "lon", "t2m"]);
+    t.strictSame(differingAnswers(asked), []);
+  },
+);
+
+const WRITE_DATES = `
+import sys
+import numpy as np, zarr
+root = zarr.open_group(sys.argv[1], mode="w")
+for name, values, fill in [("lat", np.array([60.0, 50.0, 40.0]), None), ("seen", np.array([0, 5, 7], "<M8[s]"), 0), ("day", np.array([0, 5, 7], "<M8[D]"), "NaT"),
+                           ("exact", np.array([1, 1500000000000000001, 3], "<M8[ns]"), None), ("took", np.array([1, 2, 3], "<m8[s]"), None)]:
+    array = root.create_dataset(name, shape=3, dtype=values.dtype, fill_value=fill)
+    array[...] = values
+    array.attrs.put({"_ARRAY_DIMENSIONS": ["lat"]})
+`;
+const READ_DATES = `
+import json, sys
+import numpy as np, xarray as xr
+found = xr.open_dataset(sys.argv[1], decode_timedelta=True)
+json.dump({name: [str(each).replace(".000000000", "") for each in found[name].values] for name in found.variables}, sys.stdout)
+`;
+
+t.test(
+  "dates of points outside are missing in every format",
+  { skip: clientMissing("xarray") },
+  async (t) => {
+    const folder = t.testdir();
+    const location = join(folder, "dates.zarr");
+    askPython(WRITE_DATES, null, [location]);
+    const dataset = { ...{ id: "d", location, immutable: false, encoding: {} }, variables: {} };
+    const { url } = await startServer(t, { datasets: [dataset] });
+    const ask = (form: string, body = "lat,at/x\n50,a\n99,b\n") =>
+      fetch(`${url}/datasets/d/select?method=nearest&tolerance=2&f=${form}`, {
+        ...{ method: "POST", headers: { "content-type": "text/csv" }, body },
+      });
+    const dates = { seen: "1970-01-01T00:00:05", day: "1970-01-06", exact: "2017-07-14T02:40:00.000000001" };
+    for (const more of ["", "&decode=1"]) {
+      const file = join(folder, "answer.nc");
+      await writeFile(file, Buffer.from(await (await ask(`nc${more}`)).arrayBuffer()));
+      const { lat, took, ...found } = JSON.parse(askPython(READ_DATES, null, [file]));
+      t.same(found, {
+        at_x: ["a", "b"],
+        seen: [dates.seen, "NaT"],
+        day: [`${dates.day}T00:00:00`, "NaT"],
+        exact: [dates.exact, "NaT"],
+      });
+      t.equal(took[1], "NaT");
+    }
+    for (const more of ["", "&decode=0"]) {
+      const csv = await (await ask(`csv${more}`)).text();
+      t.same(csv.split("\n").slice(0, 3), [
+        "day,exact,seen,took,at_x,lat",
+        `${dates.day}T00:00:00,${dates.exact},${dates.seen},2,a,50.0`,
+        ",,,,b,",
+      ]);
+      const json = JSON.parse(await (await ask(`json${more}`)).text()).data_vars;
+      t.same(
+        [json.seen.data, json.exact.data, json.took.data],
+        [
+          [dates.seen, null],
+          [dates.exact, null],
+          [2, null],
+        ],
+      );
+      const columns = arrowColumns(Buffer.from(await (await ask(`arrow${more}`)).arrayBuffer()));
+      const items = Object.fromEntries(columns.map(([name, , own]) => [name, own]));
+      t.same(
+        [items.seen, items.exact, items.took],
+        [
+          ["5", null],
+          ["1500000000000000001", null],
+          ["2", null],
+        ],
+      );
+      t.ok("at_x" in items);
+    }
+    const twice = await ask("nc", "lat,at/x,at_x\n50,1,2\n");
+    t.equal(twice.status, 422);
+    t.match(await twice.text(), /at_x/);
   },
 );
