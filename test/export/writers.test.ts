@@ -62,9 +62,13 @@ function variable(
   return { name, isCoordinate: false, dims: Object.keys(dims), shape, dataType, attrs, source };
 }
 
+/** Items that streams began at. */
+const begun: number[] = [];
+
 /** Streams items in blocks of a few. */
 const VALUES = {
   async *stream(_: unknown, array: object, _selection: unknown, { firstItem = 0, byteOrder = "little" }) {
+    begun.push(firstItem);
     const { dataType, item, count } = array as {
       dataType: DataType;
       item: (index: number) => number;
@@ -222,6 +226,25 @@ t.test("netCDF-C reads what is written", { skip: clientMissing("netcdf4") }, asy
     _FillValue: ["int64", Number(-(2n ** 63n))],
   });
   await t.rejects(write(writeNetcdf, [variable("z", {}, "<c8", () => 0)]), { code: "invalid-query" });
+});
+
+t.test("a range reads from its first item on, and only the variables in it", async (t) => {
+  const variables = ["a", "b"].map((name) => variable(name, { time: 10, x: 1_000 }, "<f4", (i) => i));
+  const cases: [string | undefined, number, number[]][] = [
+    [undefined, 4 * 500, [500]],
+    [undefined, 4 * 10_500, [500]],
+    ["time", 4 * 500, [500]],
+    ["time", 4 * 1_500, [500]],
+    ["time", 4 * 7_900, [3_900, 4_000]],
+  ];
+  for (const [unlimited, offset, expected] of cases) {
+    const file = await write(writeNetcdf, variables, {}, unlimited);
+    const start = file.byteLength! - 80_000 + offset;
+    begun.length = 0;
+    const bytes = await bytesOf(file.pieces({ start, byteLength: 800 }, NEVER));
+    t.equal(bytes.readFloatBE(0), expected[0], `${unlimited} ${offset}`);
+    t.same(begun, expected);
+  }
 });
 
 t.test("sizes decide the version", async (t) => {
