@@ -1,7 +1,7 @@
 import nodeZlib from "node:zlib";
 import { CODECS } from "../../src/codec/codecs.js";
 import { currentKernel } from "../../src/codec/kernel/kernel.js";
-import type { KernelLease, KernelMemory } from "../../src/codec/kernel/wasm-memory.js";
+import type { KernelLease, KernelMemory } from "../../src/codec/kernel/kernel-memory.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecStep } from "../../src/zarr/codec-step.js";
 import { completeCodec } from "../../src/zarr/plan/codec-rules.js";

@@ -1,6 +1,6 @@
 import nodeZlib from "node:zlib";
 import { type Codec, corrupt } from "./codec.js";
-import { OWN_MEMORY } from "./kernel/wasm-memory.js";
+import { OWN_MEMORY } from "./kernel/kernel-memory.js";
 
 const BASE = 65521;
 /** Bytes whose sums stay below 2^32 (zlib's `NMAX`). */

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import type { CodecStep } from "../zarr/codec-step.js";
-import type { KernelMemory } from "./kernel/wasm-memory.js";
+import type { KernelMemory } from "./kernel/kernel-memory.js";
 
 /**
  * A codec: bytes to bytes. Implementations are pure and never change their input; they may return a view of it, or of the

@@ -13,7 +13,7 @@ import {
   wordsOf,
 } from "./item-reader.js";
 import { decodeNumbers } from "./items/decode-numbers.js";
-import type { KernelMemory } from "./kernel/wasm-memory.js";
+import type { KernelMemory } from "./kernel/kernel-memory.js";
 
 /**
  * Converts items from one type to another as typed arrays do: integers wrap around, floats lose their fraction or round.

@@ -1,6 +1,6 @@
 import type { NumericType } from "../zarr/plan/codec-rules.js";
 import { corrupt } from "./codec.js";
-import { type KernelMemory, OWN_MEMORY } from "./kernel/wasm-memory.js";
+import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
 
 /** A typed array of numbers; 64-bit integers are taken as words, see {@link wordsOf}. */
 export type NumberView =

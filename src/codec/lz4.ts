@@ -1,6 +1,6 @@
 import { type Codec, checkDecodedLength, checkEncodable, corrupt } from "./codec.js";
 import { currentKernel } from "./kernel/kernel.js";
-import { OWN_MEMORY } from "./kernel/wasm-memory.js";
+import { OWN_MEMORY } from "./kernel/kernel-memory.js";
 
 const HEADER_BYTES = 4;
 /** `LZ4_ACCELERATION_MAX` */

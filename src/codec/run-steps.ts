@@ -6,7 +6,7 @@ import type { CodecStep } from "../zarr/codec-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { checkDecodedLength, corrupt } from "./codec.js";
 import { CODECS } from "./codecs.js";
-import { type KernelMemory, OWN_MEMORY } from "./kernel/wasm-memory.js";
+import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
 
 /**
  * Undoes codecs, outermost first, and checks the length after each.

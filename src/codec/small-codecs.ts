@@ -5,7 +5,7 @@ import { sumUp, takeDifferences } from "./compute/running-sum.js";
 import { convertItems } from "./convert-items.js";
 import { allocateItems, bytesOf, copyNativeBytes, nativeBytes, swapToOrder, viewOf } from "./item-reader.js";
 import { currentKernel } from "./kernel/kernel.js";
-import { type KernelMemory, OWN_MEMORY } from "./kernel/wasm-memory.js";
+import { type KernelMemory, OWN_MEMORY } from "./kernel/kernel-memory.js";
 
 /**
  * `bitround`, and `quantize` within one type, which drop bits when they first encode: neither decoding nor encoding decoded

@@ -1,7 +1,7 @@
 import { type CfTimeScale, cfTimeOf, isSameCalendar } from "../cf/cf-time.js";
 import { convertPiece } from "../codec/convert-items.js";
 import { itemValues, type NumericArray, variableTexts } from "../codec/items/item-values.js";
-import { OWN_MEMORY } from "../codec/kernel/wasm-memory.js";
+import { OWN_MEMORY } from "../codec/kernel/kernel-memory.js";
 import { ZpublishError } from "../errors.js";
 import type { JsonObject } from "../json/json-value.js";
 import { type DataType, parseDataType } from "../model/data-type.js";

@@ -1,6 +1,6 @@
 import t from "tap";
 import { convertPiece } from "../../src/codec/convert-items.js";
-import { OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
+import { OWN_MEMORY } from "../../src/codec/kernel/kernel-memory.js";
 import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { type UnpackFields, unpackConversion } from "../support/codec/unpack-conversion.js";

@@ -7,7 +7,7 @@ import type { Codec } from "../../src/codec/codec.js";
 import { dropH5wasm, hasH5wasm, loadH5wasm } from "../../src/codec/file-formats/h5wasm-filters.js";
 import { hasJpeg, jpeg } from "../../src/codec/file-formats/jpeg.js";
 import { tiffLzw, tiffPackbits, tiffPredictor } from "../../src/codec/file-formats/tiff-codecs.js";
-import { OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
+import { OWN_MEMORY } from "../../src/codec/kernel/kernel-memory.js";
 import { decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";

@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
 import type { Codec } from "../../src/codec/codec.js";
 import { CODECS } from "../../src/codec/codecs.js";
-import { type KernelMemory, OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
+import { type KernelMemory, OWN_MEMORY } from "../../src/codec/kernel/kernel-memory.js";
 import { decodeSteps, encodeSteps } from "../../src/codec/run-steps.js";
 import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { encodedByteLength, encodeProblem, parseNumericType } from "../../src/zarr/plan/codec-rules.js";

@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import t from "tap";
 import { convertPiece } from "../../src/codec/convert-items.js";
-import { OWN_MEMORY } from "../../src/codec/kernel/wasm-memory.js";
+import { OWN_MEMORY } from "../../src/codec/kernel/kernel-memory.js";
 import { CHUNK_HEADROOM_BYTES, makeChunk } from "../../src/codec/make-chunk.js";
 import { createDecodedCache, decodeSteps } from "../../src/codec/run-steps.js";
 import { ZpublishError } from "../../src/errors.js";

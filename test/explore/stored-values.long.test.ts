@@ -1,10 +1,9 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { packingOf } from "../../src/cf/packing.js";
 import type { VariableDescription } from "../../src/explore/protocol.js";
 import { DatasetSession } from "../../src/explore/worker/dataset-session.js";
-import { readWhole } from "../../src/explore/worker/read-axis.js";
+import { readStored } from "../../src/explore/worker/read-axis.js";
 import {
   type FixtureArray,
   type FixtureStore,
@@ -93,16 +92,8 @@ async function readItems(
   session: DatasetSession,
   variable: VariableDescription,
 ): Promise<readonly unknown[]> {
-  const { numbers, texts, exact } = await readWhole(session, {
-    ...variable,
-    packing: packingOf({}),
-    attrs: {},
-  });
-  if (texts !== undefined) return texts;
-  const items = Array.from(numbers!);
-  if (variable.dataType.kind === "b") return items.map((item) => item !== 0);
-  // Fill values of absent chunks are rounded.
-  return exact === undefined ? items : exact.map((item, index) => item ?? items[index]);
+  const values = Array.from<unknown>((await readStored(session, variable)) ?? []);
+  return variable.dataType.kind === "b" ? values.map((item) => item !== 0) : values;
 }
 
 function differenceOf(expected: readonly unknown[], received: readonly unknown[]): string | undefined {

@@ -2,7 +2,7 @@ import nodeZlib from "node:zlib";
 import type { CodecStep } from "../../zarr/codec-step.js";
 import { inflate } from "../deflate.js";
 import { currentKernel, type Kernel } from "../kernel/kernel.js";
-import { type KernelMemory, OWN_MEMORY } from "../kernel/wasm-memory.js";
+import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
 import { decodeSnappyBlock } from "../plain/block-decoders.js";
 import { zstd } from "../zstd.js";
 import {

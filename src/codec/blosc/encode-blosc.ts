@@ -1,5 +1,5 @@
 import { currentKernel, type Kernel } from "../kernel/kernel.js";
-import { type KernelMemory, OWN_MEMORY } from "../kernel/wasm-memory.js";
+import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
 import {
   type BloscHeader,
   blockSizeOf,

@@ -2,7 +2,7 @@ import { elementCount } from "../../model/data-tree.js";
 import type { CoarsenMethod, CoarsenStep, EncodingPlan } from "../../zarr/plan/encoding-plan.js";
 import { copyStrided, fillBuffer } from "../copy-strided.js";
 import { openRows, openRowsForWriting, type RowWriter } from "../item-rows.js";
-import { type KernelMemory, OWN_MEMORY } from "../kernel/wasm-memory.js";
+import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
 import { type BlockRow, type Blocks, blocksOf, forEachBlockRow } from "./block-rows.js";
 
 /**

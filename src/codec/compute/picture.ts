@@ -5,7 +5,7 @@ import { elementCount } from "../../model/data-tree.js";
 import type { ComputeStep, EncodingPlan, LineStep, PictureStep } from "../../zarr/plan/encoding-plan.js";
 import { deflate } from "../deflate.js";
 import { createItemsReader, type ItemsReader } from "../item-rows.js";
-import type { KernelMemory } from "../kernel/wasm-memory.js";
+import type { KernelMemory } from "../kernel/kernel-memory.js";
 import { coarsen } from "./coarsen.js";
 
 /** Level of zlib: higher ones take twice as long for pictures that are hardly smaller. Part of the id of plans for pictures. */

@@ -1,6 +1,6 @@
 import { type Codec, checkDecodedLength, corrupt } from "../codec.js";
 import { currentKernel } from "../kernel/kernel.js";
-import { type KernelMemory, OWN_MEMORY } from "../kernel/wasm-memory.js";
+import { type KernelMemory, OWN_MEMORY } from "../kernel/kernel-memory.js";
 import { copyMatch } from "../plain/block-decoders.js";
 import { zstd } from "../zstd.js";
 

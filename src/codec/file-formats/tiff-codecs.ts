@@ -1,7 +1,7 @@
 import nodeZlib from "node:zlib";
 import { type Codec, checkDecodedLength, corrupt } from "../codec.js";
 import { inflate } from "../deflate.js";
-import { OWN_MEMORY } from "../kernel/wasm-memory.js";
+import { OWN_MEMORY } from "../kernel/kernel-memory.js";
 
 /**
  * Deflate of a TIFF strip whose stream may go on behind its rows, which decoding leaves out: some writers fill the last strip up.

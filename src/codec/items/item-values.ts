@@ -31,7 +31,7 @@ export function isNative({ byteOrder }: Pick<DataType, "byteOrder">): boolean {
 
 /**
  * Returns the values of items: integers of 64 bits and times as `bigint`s, half floats widened, truth values as 0 and 1; texts without the
- * zeros that pad them, of UTF-8. Undefined for complex numbers, long doubles, records and items without a fixed size.
+ * zeros that pad them, of UTF-8, or of Latin-1 if they are none. Undefined for complex numbers, long doubles, records and items without a fixed size.
  * @param bytes Whole items. The result is a view of them if they are aligned and in this machine's byte order.
  */
 export function itemValues(bytes: Uint8Array, dataType: DataType): NumericArray | string[] | undefined {
@@ -51,16 +51,23 @@ export function itemValues(bytes: Uint8Array, dataType: DataType): NumericArray 
   return View && new View(buffer, byteOffset, Math.floor(byteLength / itemSize));
 }
 
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Without the zeros that pad them; bytes that are no UTF-8 as Latin-1. */
 function textsOf(bytes: Uint8Array, kind: "S" | "U", itemSize: number): string[] {
   const count = itemSize === 0 ? 0 : bytes.length / itemSize;
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const wide = kind === "U" ? new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4) : undefined;
   return Array.from({ length: count }, (_, item) => {
     const begin = item * itemSize;
     if (wide === undefined) {
       let end = begin + itemSize;
-      while (end > begin && buffer[end - 1] === 0) end--;
-      return buffer.toString("utf8", begin, end);
+      while (end > begin && bytes[end - 1] === 0) end--;
+      const part = bytes.subarray(begin, end);
+      try {
+        return utf8.decode(part);
+      } catch {
+        return String.fromCharCode(...part);
+      }
     }
     const codes = wide.subarray(begin / 4, (begin + itemSize) / 4);
     let text = "";

@@ -1,11 +1,9 @@
+import { type KernelLease, type KernelMemory, OWN_MEMORY } from "./kernel-memory.js";
 import {
   createWasmInstance,
   createWasmMemory,
   FREE_BEGIN,
   type KernelExports,
-  type KernelLease,
-  type KernelMemory,
-  OWN_MEMORY,
   spaceFor,
   TABLE_BEGIN,
   type WasmInstance,

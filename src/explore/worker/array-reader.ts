@@ -1,12 +1,13 @@
 import * as zarr from "zarrita";
 import { missingMarkOf } from "../../cf/image-data.js";
 import { packingOf, roundedPacking } from "../../cf/packing.js";
+import { itemValues } from "../../codec/items/item-values.js";
 import { messageOf } from "../../errors.js";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../json/json-value.js";
 import { parseJson } from "../../json/parse-json.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
-import { floatOf, halfNumbers } from "../../model/fill-value.js";
+import { floatOf } from "../../model/fill-value.js";
 import type { LevelDescription, PictureAxes, ReadingCost, VariableDescription } from "../protocol.js";
 import { fetchBytes, ReadFailure } from "./chunk-queue.js";
 import { registerCodecs } from "./codecs/codec-registry.js";
@@ -104,37 +105,27 @@ function decodedChunk(data: unknown, document: ReadableDocument, count: number):
   if (received !== count * numbersPerValue)
     throw new Error(`expected ${count} values, received ${received / numbersPerValue}`);
   if (document.isText) return textChunk(Array.from(data as ArrayLike<unknown>, textOf));
-  if (dataType.kind === "S" || dataType.kind === "U")
-    return textChunk(fixedTexts(data as Uint8Array | Uint32Array, numbersPerValue, count));
-  const { numbers, exact } = numbersOf(data, dataType);
-  const byteLength = numbers.byteLength + (exact?.byteLength ?? 0);
-  return { numbers, texts: undefined, exact, byteLength };
+  const { buffer, byteOffset, byteLength } = data as Numbers | BigInt64Array | BigUint64Array;
+  // Bytes are in this machine's order already.
+  const values = itemValues(new Uint8Array(buffer, byteOffset, byteLength), { ...dataType, byteOrder: "<" });
+  if (Array.isArray(values)) return textChunk(values);
+  if (values instanceof BigInt64Array || values instanceof BigUint64Array)
+    return numberChunk(Float64Array.from(values, Number), values);
+  if (values !== undefined) return numberChunk(values, undefined);
+  const parts = data as Float32Array | Float64Array;
+  return numberChunk(absoluteValues(parts), parts);
 }
 
-function numbersOf(
-  data: unknown,
-  { kind, itemSize }: DataType,
-): Pick<ChunkValues, "exact"> & { numbers: Numbers } {
-  if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
-    const numbers = new Float64Array(data.length);
-    for (let index = 0; index < data.length; index++) numbers[index] = Number(data[index]);
-    return { numbers, exact: data };
-  }
-  if (kind === "c") {
-    const parts = data as Float32Array | Float64Array;
-    const numbers = new (itemSize === 8 ? Float32Array : Float64Array)(parts.length / 2);
-    for (let index = 0; index < numbers.length; index++)
-      numbers[index] = Math.hypot(parts[2 * index]!, parts[2 * index + 1]!);
-    return { numbers, exact: parts };
-  }
-  if (kind === "f" && itemSize === 2) {
-    const halves = halfNumbers();
-    const numbers = new Float32Array((data as Uint16Array).length);
-    for (let index = 0; index < numbers.length; index++)
-      numbers[index] = halves[(data as Uint16Array)[index]!]!;
-    return { numbers, exact: undefined };
-  }
-  return { numbers: data as Numbers, exact: undefined };
+function numberChunk(numbers: Numbers, exact: ChunkValues["exact"]): ChunkValues {
+  return { numbers, texts: undefined, exact, byteLength: numbers.byteLength + (exact?.byteLength ?? 0) };
+}
+
+/** Returns the absolute values of complex numbers. */
+function absoluteValues(parts: Float32Array | Float64Array): Float32Array | Float64Array {
+  const numbers = parts.slice(0, parts.length / 2);
+  for (let index = 0; index < numbers.length; index++)
+    numbers[index] = Math.hypot(parts[2 * index]!, parts[2 * index + 1]!);
+  return numbers;
 }
 
 function textChunk(texts: readonly string[]): ChunkValues {
@@ -145,25 +136,6 @@ function textChunk(texts: readonly string[]): ChunkValues {
 function textOf(item: unknown): string {
   if (typeof item === "string") return item;
   return item === null || item === undefined ? "" : JSON.stringify(item);
-}
-
-/** Texts of fixed length: bytes as UTF-8, or code points, without the zeros behind. */
-function fixedTexts(data: Uint8Array | Uint32Array, length: number, count: number): string[] {
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  return Array.from({ length: count }, (_, index) => {
-    let end = (index + 1) * length;
-    while (end > index * length && data[end - 1] === 0) end--;
-    const part = data.subarray(index * length, end);
-    if (part instanceof Uint8Array) {
-      try {
-        return decoder.decode(part);
-      } catch {
-        // Bytes that are no UTF-8 are shown as Latin-1, each as one character.
-        return String.fromCharCode(...part);
-      }
-    }
-    return Array.from(part, (point) => (point <= 0x10ffff ? String.fromCodePoint(point) : "\ufffd")).join("");
-  });
 }
 
 /** Tells whether values of a type can be drawn: numbers, times and durations, booleans, complex numbers as absolute values. */

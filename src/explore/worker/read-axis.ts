@@ -1,6 +1,9 @@
-import { cfTimeFormatter, datetimeText } from "../../cf/cf-time.js";
-import { coordinateMark, type Packing, packingOf, unpacked } from "../../cf/packing.js";
+import { labelText } from "../../cf/axis-labels.js";
+import { type DecodedCoordinate, decodeCoordinate } from "../../codec/items/decode-coordinate.js";
+import { itemValues, type NumericArray } from "../../codec/items/item-values.js";
 import { elementCount } from "../../model/data-tree.js";
+import { parseDataType } from "../../model/data-type.js";
+import { encodeFillItem, NOT_A_TIME } from "../../model/fill-value.js";
 import { type Axis, cellAxis, createAxis } from "../axis.js";
 import {
   type AxisAnswer,
@@ -28,28 +31,21 @@ import {
 } from "./picture/read-listed-cells.js";
 import type { ReadableDocument } from "./readable-document.js";
 
-interface WholeArray {
-  /** Unpacked, NaN for missing ones; undefined if it holds texts. */
-  readonly numbers: Float64Array<ArrayBuffer> | undefined;
-  readonly texts: string[] | undefined;
-  /** 64-bit integers as they are; undefined for other types. An absent one is undefined. */
-  readonly exact: (bigint | undefined)[] | undefined;
-}
+/** Values as they are stored, halves widened. */
+type StoredValues = NumericArray | string[];
 
 /**
- * Reads a whole coordinate, or one step of it. A fill value 0 is one of its numbers, such as the longitude 0.
+ * Reads the stored values of a whole array, or of one step of it; undefined if these are complex numbers.
  * @param step Indices along the first axes, of which only these are read.
- * @param wantsExact Whether 64-bit integers are needed as they are.
  * @throws ReadFailure
  */
-export async function readWhole(
+export async function readStored(
   session: DatasetSession,
   variable: VariableDescription,
   step: readonly number[] = [],
   maxValues = MAX_WHOLE_VALUES,
-  wantsExact = true,
-): Promise<WholeArray> {
-  const { path, shape, chunkShape, dataType } = variable;
+): Promise<StoredValues | undefined> {
+  const { path, shape, chunkShape } = variable;
   const source = finestOf(variable);
   const count = elementCount(shape.slice(step.length));
   if (count > maxValues)
@@ -62,30 +58,36 @@ export async function readWhole(
       return { coords, chunk: await session.queue.read(session.job(source, coords), PRIORITY.coordinate) };
     }),
   );
-  const isText = "SUO".includes(dataType.kind);
-  const hasExact = wantsExact && dataType.itemSize === 8 && "iuMm".includes(dataType.kind);
   const document = session.documentOf(source);
-  const packing: Packing = {
-    ...variable.packing,
-    missing: variable.packing.missing.filter((mark) => coordinateMark(mark) !== null),
-  };
-  const whole = {
-    numbers: isText ? undefined : new Float64Array(count),
-    texts: isText ? new Array<string>(count).fill("") : undefined,
-    exact: hasExact ? new Array<bigint | undefined>(count) : undefined,
-  };
-  for (const { coords, chunk } of chunks) copyChunk(whole, chunk, coords, step, document, packing);
-  return whole;
+  const values = filledValues(variable, count, document);
+  if (values !== undefined)
+    for (const { coords, chunk } of chunks) copyChunk(values, chunk, coords, step, document);
+  return values;
+}
+
+/** Returns stored values of absent chunks. Without a fill value they are missing, or 0 if the type has no such value. */
+function filledValues(
+  { dataType }: VariableDescription,
+  count: number,
+  { fillValue, fillText }: ReadableDocument,
+): StoredValues | undefined {
+  const { kind, itemSize } = dataType;
+  if ("SUO".includes(kind)) return new Array<string>(count).fill(fillText);
+  const type = { ...dataType, byteOrder: "<" } as const;
+  const values = itemValues(new Uint8Array(count * itemSize), type) as NumericArray | undefined;
+  const none = kind === "f" ? "NaN" : "Mm".includes(kind) ? "NaT" : 0;
+  return values?.fill(itemValues(encodeFillItem(fillValue ?? none, type), type)![0] as never);
 }
 
 function copyChunk(
-  { numbers, texts, exact }: WholeArray,
+  values: StoredValues,
   chunk: Chunk,
   coords: readonly number[],
   step: readonly number[],
-  { shape, chunkShape, strides, fill, fillText }: ReadableDocument,
-  packing: Packing,
+  { shape, chunkShape, strides }: ReadableDocument,
 ): void {
+  const stored = chunk?.texts ?? chunk?.exact ?? chunk?.numbers;
+  if (stored === undefined) return;
   const begins = coords.map((index, axis) => index * chunkShape[axis]!);
   const lengths = chunkShape.map((length, axis) =>
     axis < step.length ? 1 : Math.min(length, shape[axis]! - begins[axis]!),
@@ -96,11 +98,42 @@ function copyChunk(
   const count = elementCount(lengths);
   for (let place = 0; place < count; place++) {
     const from = fromBegin + offsetAt(place, lengths, strides);
-    const to = toBegin + offsetAt(place, lengths, strideTo);
-    if (numbers !== undefined) numbers[to] = unpacked(chunk?.numbers?.[from] ?? fill, packing);
-    if (texts !== undefined) texts[to] = chunk?.texts?.[from] ?? fillText;
-    if (exact !== undefined) exact[to] = chunk?.exact?.[from] as bigint | undefined;
+    values[toBegin + offsetAt(place, lengths, strideTo)] = stored[from]!;
   }
+}
+
+/** Decodes a coordinate as the server does. A fill value 0 is one of its numbers, such as the longitude 0. */
+function decoded(
+  session: DatasetSession,
+  variable: VariableDescription,
+  values: StoredValues | undefined,
+): DecodedCoordinate {
+  const { dataType, attrs } = variable;
+  const { fillValue } = session.documentOf(finestOf(variable));
+  const isWidened = values instanceof Float32Array;
+  const type = isWidened ? parseDataType("<f4") : ({ ...dataType, byteOrder: "<" } as const);
+  const bytes = ArrayBuffer.isView(values) ? new Uint8Array(values.buffer) : new Uint8Array();
+  return decodeCoordinate({ values, bytes, dataType: type }, attrs, fillValue);
+}
+
+/** Returns decoded numbers as floats, NaN for missing ones; undefined for texts. */
+function numbersOf({ values }: DecodedCoordinate): Float64Array<ArrayBuffer> | undefined {
+  if (values instanceof BigInt64Array)
+    return Float64Array.from(values, (value) => (value === NOT_A_TIME ? Number.NaN : Number(value)));
+  return values instanceof Float64Array ? (values as Float64Array<ArrayBuffer>) : undefined;
+}
+
+/** Reads the numbers of a coordinate, with parameters as of {@link readStored}. @throws ReadFailure, also if it holds none */
+async function readNumbers(
+  session: DatasetSession,
+  variable: VariableDescription,
+  step?: readonly number[],
+  maxValues?: number,
+): Promise<Float64Array<ArrayBuffer>> {
+  const values = await readStored(session, variable, step, maxValues);
+  const numbers = numbersOf(decoded(session, variable, values));
+  if (numbers === undefined) throw new ReadFailure(`“${variable.path}” holds no numbers.`);
+  return numbers;
 }
 
 /** Returns the offset of a cell of a box, counted in C order, in values that are laid out by strides. */
@@ -209,8 +242,7 @@ export class CurvilinearReader {
 
   async #readNumbers(path: string): Promise<WholeNumbers> {
     const variable = this.#session.variable(path);
-    const { numbers } = await readWhole(this.#session, variable, [], MAX_CORNERS, false);
-    if (numbers === undefined) throw new ReadFailure(`“${path}” holds no numbers.`);
+    const numbers = await readNumbers(this.#session, variable, [], MAX_CORNERS);
     return { numbers, shape: variable.shape };
   }
 
@@ -231,7 +263,7 @@ export class CurvilinearReader {
       const [first, ...others] = await Promise.all(
         SHARES.map(async (share) => {
           const step = lengths.map((length) => Math.floor((length - 1) * share));
-          return (await readWhole(this.#session, this.#session.variable(path), step)).numbers!;
+          return readNumbers(this.#session, this.#session.variable(path), step);
         }),
       );
       return others.every((other) => other.every((value, index) => Object.is(value, first![index])));
@@ -245,10 +277,10 @@ export class CurvilinearReader {
     const [latitude, longitude] = [latitudePath, longitudePath].map((path) => this.#session.variable(path));
     const [rows, columns] = latitude!.shape.slice(-2) as [number, number];
     const [y, x] = await Promise.all([
-      readWhole(this.#session, latitude!, step),
-      readWhole(this.#session, longitude!, step),
+      readNumbers(this.#session, latitude!, step),
+      readNumbers(this.#session, longitude!, step),
     ]);
-    const centres = { latitudes: y.numbers!, longitudes: x.numbers! };
+    const centres = { latitudes: y, longitudes: x };
     return polygonsOnMap(polygonsOfGrid(centres, rows, columns), columns, centres);
   }
 }
@@ -346,67 +378,55 @@ const MAX_OFF_LINE = 0.01;
 async function readLine(
   session: DatasetSession,
   variable: VariableDescription,
-): Promise<WholeArray | undefined> {
+): Promise<DecodedCoordinate | undefined> {
   const source = finestOf(variable);
   const last = variable.shape[0]! - 1;
   const places = Array.from({ length: PLACES }, (_, place) => Math.round((place * last) / (PLACES - 1)));
-  const readAt = async (index: number) => {
+  const stored = filledValues(variable, PLACES, session.documentOf(source));
+  const readAt = async (index: number, place: number) => {
     const { coords, offset } = session.placeOf(source, [index]);
     const chunk = await session.queue.read(session.job(source, coords), PRIORITY.coordinate);
-    const number = unpacked(chunk?.numbers?.[offset] ?? Number.NaN, packingOf(variable.attrs));
-    return { number, exact: chunk?.exact?.[offset] };
+    const value = (chunk?.exact ?? chunk?.numbers)?.[offset];
+    if (stored !== undefined && value !== undefined) stored[place] = value;
   };
-  const read = await Promise.all(places.map(readAt));
-  const [begin, end] = [read[0]!, read.at(-1)!];
-  const step = (end.number - begin.number) / last;
-  const isLine = read.every(
-    ({ number }, place) =>
-      Math.abs(begin.number + step * places[place]! - number) <= Math.abs(step) * MAX_OFF_LINE,
+  await Promise.all(places.map(readAt));
+  const found = decoded(session, variable, stored);
+  const numbers = numbersOf(found);
+  if (numbers === undefined) return undefined;
+  const begin = numbers[0]!;
+  const step = (numbers.at(-1)! - begin) / last;
+  const isLine = places.every(
+    (place, at) => Math.abs(begin + step * place - numbers[at]!) <= Math.abs(step) * MAX_OFF_LINE,
   );
   if (!isLine) return undefined;
-  const numbers = Float64Array.from({ length: last + 1 }, (_, index) => begin.number + step * index);
-  const [from, to] = [begin.exact, end.exact];
-  const isExact = typeof from === "bigint" && typeof to === "bigint";
-  const exactAt = (_: unknown, index: number) =>
-    isExact ? from + ((to - from) * BigInt(index)) / BigInt(last) : undefined;
-  const exact = isExact ? Array.from({ length: last + 1 }, exactAt) : undefined;
-  return { numbers, texts: undefined, exact };
+  const length = last + 1;
+  const { values } = found;
+  if (!(values instanceof BigInt64Array))
+    return { ...found, values: Float64Array.from({ length }, (_, index) => begin + step * index) };
+  const [from, to] = [values[0]!, values.at(-1)!];
+  const exactAt = (_: unknown, index: number) => from + ((to - from) * BigInt(index)) / BigInt(last);
+  return { ...found, values: BigInt64Array.from(Array.from({ length }, exactAt)) };
 }
 
 async function readAxisValues(session: DatasetSession, path: string): Promise<AxisValues> {
   const variable = session.variable(path);
-  const isMany = variable.shape[0]! / variable.chunkShape[0]! > MAX_COORDINATE_CHUNKS;
-  const values = await (isMany ? readLine : readWhole)(session, variable);
-  if (values === undefined) return INDEX_AXIS;
-  if (values.texts !== undefined) return { ...INDEX_AXIS, texts: values.texts };
-  const { attrs, dataType, units } = variable;
-  const numbers = values.numbers as Float64Array<ArrayBuffer>;
-  if (dataType.kind === "M") {
-    const { timeUnit = "" } = dataType;
-    const texts = Array.from(values.exact!, (stored) =>
-      stored === undefined ? "NaT" : datetimeText(stored, timeUnit),
-    );
-    return {
-      numbers: numbers.map((number, index) => (texts[index] === "NaT" ? Number.NaN : number)),
-      texts,
-      bounds: undefined,
-      units: `${timeUnit} since 1970-01-01`,
-      calendar: "proleptic_gregorian",
-    };
-  }
-  const format = cfTimeFormatter(attrs);
-  const isTime = format !== undefined;
+  const [length] = variable.shape as [number];
+  const isMany = length / variable.chunkShape[0]! > MAX_COORDINATE_CHUNKS;
+  const found = isMany
+    ? await readLine(session, variable)
+    : decoded(session, variable, await readStored(session, variable));
+  if (found?.values === undefined) return INDEX_AXIS;
+  const numbers = numbersOf(found);
+  if (numbers === undefined) return { ...INDEX_AXIS, texts: found.values as readonly string[] };
+  const { dataType, units } = variable;
+  const { calendar } = found;
+  const axis = { ...found, dim: variable.name, length, role: undefined, variable: path };
   return {
     numbers,
-    texts: isTime
-      ? Array.from(numbers, (number, index) => {
-          const exact = values.exact?.[index];
-          return format(typeof exact === "bigint" && !Number.isNaN(number) ? exact : number);
-        })
-      : undefined,
+    texts: calendar === undefined ? undefined : Array.from(numbers, (_, index) => labelText(axis, index)),
     bounds: isMany ? undefined : await readBounds(session, variable),
-    units: isTime ? String(attrs.units) : (units ?? (dataType.kind === "m" ? dataType.timeUnit : undefined)),
-    calendar: isTime ? String(attrs.calendar ?? "standard").toLowerCase() : undefined,
+    units: calendar ? found.units : (units ?? (dataType.kind === "m" ? dataType.timeUnit : undefined)),
+    calendar,
   };
 }
 
@@ -420,7 +440,7 @@ async function readBounds(
   const bounds = session.description.variables.find((variable) => variable.path === boundsPath);
   const fits = bounds?.problem === undefined && bounds?.shape.length === 2;
   if (!fits || bounds.shape[0] !== shape[0] || bounds.shape[1] !== 2) return undefined;
-  return (await readWhole(session, bounds)).numbers;
+  return readNumbers(session, bounds);
 }
 
 /** Reads the first values of a variable as texts, in C order. @throws ReadFailure, or the signal's reason */

@@ -25,7 +25,9 @@ export interface ReadableDocument extends ArrayTraits {
   /** Numbers that zarrita returns per value: 2 for complex, characters of a text. */
   readonly numbersPerValue: number;
   readonly isText: boolean;
-  /** Stored number of absent chunks; NaN if there is none. */
+  /** Stored value of absent chunks; null if there is none. */
+  readonly fillValue: JsonValue;
+  /** The same as a number; NaN if there is none. */
   readonly fill: number;
   readonly fillText: string;
   readonly separator: string;
@@ -76,6 +78,7 @@ export function readableDocument(document: JsonObject, traits: ArrayTraits): Rea
     strides: stridesOf(chunkShape, document.order === "F"),
     numbersPerValue: stored.count,
     isText,
+    fillValue: document.fill_value ?? null,
     fill: toNumber(document.fill_value) ?? Number.NaN,
     fillText: fillTextOf(document.fill_value, dataType),
     separator: document.dimension_separator === "/" ? "/" : ".",
