@@ -154,7 +154,7 @@ export function pythonFloatText(value: number): string {
 export function shortestFloat(value: number, itemSize: number): number {
   if (itemSize >= 8 || value === 0 || !Number.isFinite(value)) return value;
   const size = Math.abs(value);
-  if (itemSize === 4 && size >= 1e-4 && size < 1e6) {
+  if (itemSize === 4 && size >= 1e-4 && size < 1e6 && Math.fround(size) === size) {
     // The product of 24 bits and of a power up to 1e12 is exact, so that it rounds as `toPrecision` does.
     let scale = 1;
     while (size * scale < 1e5) scale *= 10;

@@ -300,6 +300,9 @@ t.test("floats of 4 bytes have as few digits as read as the same float", async (
     "0.00012345679",
     "16777216",
   ];
+  // A double that is no float of that size keeps nine digits.
+  t.equal(shortestFloat(0.1 + 0.2, 4), 0.3);
+  t.equal(shortestFloat(1 / 3, 4), 0.333333333);
   for (const text of texts) t.equal(shortestFloat(Math.fround(Number(text)), 4), Number(text), text);
   const words = new Uint32Array(1);
   const [float] = [new Float32Array(words.buffer)];
