@@ -3,7 +3,7 @@ import { join } from "node:path";
 import t from "tap";
 import type { VariableDescription } from "../../src/explore/protocol.js";
 import { DatasetSession } from "../../src/explore/worker/dataset-session.js";
-import { readStored } from "../../src/explore/worker/read-axis.js";
+import { readStoredValues } from "../../src/explore/worker/read-axis.js";
 import {
   type FixtureArray,
   type FixtureStore,
@@ -92,7 +92,7 @@ async function readItems(
   session: DatasetSession,
   variable: VariableDescription,
 ): Promise<readonly unknown[]> {
-  const values = Array.from<unknown>((await readStored(session, variable)) ?? []);
+  const values = Array.from<unknown>((await readStoredValues(session, variable)) ?? []);
   return variable.dataType.kind === "b" ? values.map((item) => item !== 0) : values;
 }
 

@@ -39,7 +39,7 @@ type StoredValues = NumericArray | string[];
  * @param step Indices along the first axes, of which only these are read.
  * @throws ReadFailure
  */
-export async function readStored(
+export async function readStoredValues(
   session: DatasetSession,
   variable: VariableDescription,
   step: readonly number[] = [],
@@ -123,14 +123,14 @@ function numbersOf({ values }: DecodedCoordinate): Float64Array<ArrayBuffer> | u
   return values instanceof Float64Array ? (values as Float64Array<ArrayBuffer>) : undefined;
 }
 
-/** Reads the numbers of a coordinate, with parameters as of {@link readStored}. @throws ReadFailure, also if it holds none */
+/** Reads the numbers of a coordinate, with parameters as of {@link readStoredValues}. @throws ReadFailure, also if it holds none */
 async function readNumbers(
   session: DatasetSession,
   variable: VariableDescription,
   step?: readonly number[],
   maxValues?: number,
 ): Promise<Float64Array<ArrayBuffer>> {
-  const values = await readStored(session, variable, step, maxValues);
+  const values = await readStoredValues(session, variable, step, maxValues);
   const numbers = numbersOf(decoded(session, variable, values));
   if (numbers === undefined) throw new ReadFailure(`“${variable.path}” holds no numbers.`);
   return numbers;
@@ -414,7 +414,7 @@ async function readAxisValues(session: DatasetSession, path: string): Promise<Ax
   const isMany = length / variable.chunkShape[0]! > MAX_COORDINATE_CHUNKS;
   const found = isMany
     ? await readLine(session, variable)
-    : decoded(session, variable, await readStored(session, variable));
+    : decoded(session, variable, await readStoredValues(session, variable));
   if (found?.values === undefined) return INDEX_AXIS;
   const numbers = numbersOf(found);
   if (numbers === undefined) return { ...INDEX_AXIS, texts: found.values as readonly string[] };
