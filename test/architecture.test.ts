@@ -40,7 +40,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "zarr-store",
   ],
   http: ["observe"],
-  values: ["cf", "codec", "dataset", "json", "model", "pool", "zarr"],
+  values: ["cf", "codec", "dataset", "json", "model", "open", "pool", "zarr"],
   export: ["cf", "codec", "dataset", "http", "json", "model", "values"],
   chunk: ["cache", "codec", "dataset", "http", "model", "open", "pool", "stores", "zarr"],
   usage: [],

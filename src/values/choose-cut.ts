@@ -60,7 +60,8 @@ export function touchedByBox(box: readonly PickedAxis[]): Touching {
   };
 }
 
-function* combinations(
+/** Lists all combinations of one index per axis, in C order. */
+export function* combinations(
   axes: readonly (readonly number[])[],
   before: readonly number[] = [],
 ): Generator<number[]> {

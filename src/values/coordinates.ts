@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { CoordinateAxis } from "../cf/axis-labels.js";
 import { axisRole } from "../cf/axis-roles.js";
 import {
@@ -23,7 +24,10 @@ import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { createSlice, runCooperatively } from "../event-loop/cooperative-task.js";
 import { memoPromise } from "../event-loop/joined.js";
-import type { Variable } from "../model/data-tree.js";
+import { elementCount, gridShapeOf, type Variable } from "../model/data-tree.js";
+import { isReadForWorkers, openChunkReader } from "../open/chunk-reader.js";
+import type { ChunkSource } from "../zarr/chunk-reader.js";
+import { combinations } from "./choose-cut.js";
 import type { AxisSelection, Coordinates, CoordinateValues, ValueBlock } from "./values.js";
 
 /** Reads stored values. */
@@ -38,7 +42,7 @@ const MAX_CELL_BYTES = 512 * 2 ** 20;
 /** Bytes of one cell: its latitude and longitude, a point and a place in a block. */
 const CELL_BYTES = 44;
 
-/** Creates what reads coordinates, each once for a snapshot. */
+/** Creates what reads coordinates, each once for a snapshot, and again if its chunks were rewritten in a local store. */
 export function createCoordinates(read: ReadStored): CoordinateValues {
   const snapshots = new WeakMap<DatasetSnapshot, SnapshotMemo>();
   const cells = createBoundedMap<{ places: CellPlaces; search: CellSearch }>({
@@ -52,16 +56,14 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
     return found;
   }
 
-  async function readAxis(snapshot: DatasetSnapshot, path: string) {
-    const array = snapshot.arrays.get(path)!;
-    const block = await read(snapshot, array, [whole(array.variable.shape[0]!)]);
-    return decodeCoordinate(block, array.variable.attrs, array.document.fill_value);
-  }
-
-  async function describe(snapshot: DatasetSnapshot, variable: Variable): Promise<Coordinates> {
-    const { place, gridsOf, variables, kept } = memoOf(snapshot);
+  async function describe(
+    snapshot: DatasetSnapshot,
+    variable: Variable,
+    named: readonly (Variable | undefined)[],
+    versions: readonly string[],
+  ): Promise<Coordinates> {
+    const { place, gridsOf, kept } = memoOf(snapshot);
     const placement = place(variable);
-    const named = variable.dims.map((dim) => dimensionCoordinate(variables, variable, dim));
     const axes = variable.dims.map(async (dim, index): Promise<CoordinateAxis> => {
       const coordinate = named[index];
       const common = { dim, length: variable.shape[index]!, role: axisRole(dim, coordinate?.attrs) };
@@ -69,8 +71,10 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
       const isEast =
         isLongitudes(coordinate) || (placement?.isDegrees === true && placement.plane.x === index);
       // One object for all arrays: look-ups keep what they know of it.
-      return kept(`axis ${isEast} ${coordinate.path}`, async () => {
-        const found = await readAxis(snapshot, coordinate.path);
+      return kept(`axis ${isEast} ${coordinate.path}`, versions[index]!, async () => {
+        const array = snapshot.arrays.get(coordinate.path)!;
+        const block = await read(snapshot, array, [whole(common.length)]);
+        const found = decodeCoordinate(block, coordinate.attrs, array.document.fill_value);
         const isLongitude =
           isEast &&
           found.values instanceof Float64Array &&
@@ -81,8 +85,14 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
     return { axes: await Promise.all(axes), ...lieOf(placement, named, () => gridsOf(variable)) };
   }
 
-  const coordinates: CoordinateValues["coordinates"] = async (snapshot: DatasetSnapshot, { variable }) =>
-    memoOf(snapshot).kept(`array ${variable.path}`, () => describe(snapshot, variable));
+  const coordinates: CoordinateValues["coordinates"] = async (snapshot: DatasetSnapshot, { variable }) => {
+    const { variables, kept } = memoOf(snapshot);
+    const named = variable.dims.map((dim) => dimensionCoordinate(variables, variable, dim));
+    const versions = await Promise.all(named.map((each) => (each ? versionOf(snapshot, each.path) : "")));
+    return kept(`array ${variable.path}`, versions.join(), () =>
+      describe(snapshot, variable, named, versions),
+    );
+  };
 
   async function cellsOf(snapshot: DatasetSnapshot, array: ServedArray) {
     const { grid } = await coordinates(snapshot, array);
@@ -91,11 +101,13 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
         "invalid-query",
         `'${array.variable.path}' has no latitudes and longitudes of cells`,
       );
-    const key = JSON.stringify([memoOf(snapshot).number, grid.latitude, grid.longitude]);
+    const paths = [grid.latitude, grid.longitude];
+    const versions = await Promise.all(paths.map((path) => versionOf(snapshot, path)));
+    const key = JSON.stringify([memoOf(snapshot).number, paths, versions]);
     const found = cells.get(key);
     if (found !== undefined) return found;
     const [latitudes, longitudes] = await Promise.all(
-      [grid.latitude, grid.longitude].map((path) => readCells(snapshot, snapshot.arrays.get(path)!)),
+      paths.map((path) => readCells(snapshot, snapshot.arrays.get(path)!)),
     );
     const [rows, columns] = snapshot.arrays.get(grid.latitude)!.variable.shape.slice(-2) as [number, number];
     const places = { rows, columns, latitudes: latitudes!, longitudes: longitudes! };
@@ -169,7 +181,35 @@ function lieOf(
   };
 }
 
-type Kept = <T>(key: string, make: () => Promise<T>) => Promise<T>;
+const looks = new WeakMap<ServedArray, { readonly version: Promise<string>; readonly untilMs: number }>();
+
+/**
+ * Looks up what tells values from those before chunks were rewritten in place, which leaves a snapshot as it is if they are local files. A
+ * look at n chunks holds for n - 1 ms, since it takes 20 µs each.
+ */
+async function versionOf({ arrays, immutable }: DatasetSnapshot, path: string): Promise<string> {
+  const array = arrays.get(path)!;
+  if (immutable || isReadForWorkers(array.stored.chunks)) return "";
+  const known = looks.get(array);
+  if (known !== undefined && performance.now() < known.untilMs) return known.version;
+  const grid = gridShapeOf(array.stored.shape, array.stored.chunkShape);
+  const version = versionOfChunks(array.stored.chunks, grid);
+  looks.set(array, { version, untilMs: performance.now() + elementCount(grid) - 1 });
+  return version;
+}
+
+async function versionOfChunks(chunks: ChunkSource, grid: readonly number[]): Promise<string> {
+  const reader = openChunkReader(chunks);
+  const slice = createSlice();
+  const hash = createHash("sha256");
+  for (const coords of combinations(grid.map((length) => [...Array(length).keys()]))) {
+    hash.update(`${(await reader.version(coords)).token}\n`);
+    if (slice.isOver()) await slice.next();
+  }
+  return hash.digest("base64url");
+}
+
+type Kept = <T>(key: string, version: string, make: () => Promise<T>) => Promise<T>;
 
 /** What is known of a snapshot. */
 interface SnapshotMemo {
@@ -188,11 +228,12 @@ function createMemo({ arrays, tree }: DatasetSnapshot): SnapshotMemo {
     get: (path) => arrays.get(path)?.variable,
     values: () => Array.from(arrays.values(), ({ variable }) => variable).values(),
   };
-  const memos = new Map<string, ReturnType<typeof memoPromise<unknown>>>();
-  const kept: Kept = async (key, make) => {
-    const memo = memos.get(key) ?? memoPromise<unknown>();
-    memos.set(key, memo);
-    return (await memo(make)) as Awaited<ReturnType<typeof make>>;
+  const memos = new Map<string, { version: string; memo: ReturnType<typeof memoPromise<unknown>> }>();
+  const kept: Kept = async (key, version, make) => {
+    const known = memos.get(key);
+    const current = known?.version === version ? known : { version, memo: memoPromise<unknown>() };
+    memos.set(key, current);
+    return (await current.memo(make)) as Awaited<ReturnType<typeof make>>;
   };
   snapshotCount += 1;
   return {

@@ -57,6 +57,7 @@ function datasetOf(made: Readonly<Record<string, Made>>, attrs: JsonObject = {})
   const snapshot = {
     identity: "a",
     revision: "1",
+    immutable: true,
     arrays,
     tree: { root: { attrs } },
   } as unknown as DatasetSnapshot;

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { deflateSync } from "node:zlib";
 import { pino } from "pino";
@@ -28,8 +29,8 @@ function openValues(t: Test, threads = 2) {
   });
 }
 
-async function openSnapshot(location: string) {
-  const config = { id: "d", location: "here", immutable: false, encoding: {}, variables: {} };
+async function openSnapshot(location: string, immutable = false) {
+  const config = { id: "d", location: "here", immutable, encoding: {}, variables: {} };
   return createSnapshot(config, await (await openSource(location)).readTree(), "no-cache");
 }
 
@@ -157,3 +158,53 @@ t.test("data and results that cannot be copied are errors that say so, and end n
     t.equal(thread, first);
   }
 });
+
+t.test(
+  "labels follow chunks of coordinates that are rewritten in place, unless the dataset is immutable",
+  async (t) => {
+    const directory = await makeDirectory(t);
+    const floats = (...numbers: readonly number[]) =>
+      deflateSync(new Uint8Array(Float64Array.from(numbers).buffer));
+    const array = { ...zarray, dtype: "<f8", compressor: { id: "zlib", level: 1 } };
+    const line = { ...array, shape: [4], chunks: [2] };
+    const cells = { ...array, shape: [2, 2], chunks: [1, 2] };
+    await writeFiles(directory, {
+      ".zgroup": zgroup,
+      ...{
+        "x/.zarray": line,
+        "x/.zattrs": { _ARRAY_DIMENSIONS: ["x"] },
+        "x/0": floats(0, 1),
+        "x/1": floats(2, 3),
+      },
+      ...{ "v/.zarray": line, "v/.zattrs": { _ARRAY_DIMENSIONS: ["x"] } },
+      ...{ "lat/.zarray": cells, "lat/.zattrs": { _ARRAY_DIMENSIONS: ["r", "c"], units: "degrees_north" } },
+      ...{ "lon/.zarray": cells, "lon/.zattrs": { _ARRAY_DIMENSIONS: ["r", "c"], units: "degrees_east" } },
+      ...{
+        "lat/0.0": floats(1, 2),
+        "lat/1.0": floats(3, 4),
+        "lon/0.0": floats(5, 7),
+        "lon/1.0": floats(6, 8),
+      },
+      ...{ "w/.zarray": cells, "w/.zattrs": { _ARRAY_DIMENSIONS: ["r", "c"], coordinates: "lat lon" } },
+    });
+    const values = openValues(t);
+    const [changing, fixed] = [await openSnapshot(directory), await openSnapshot(directory, true)];
+    const axisOf = async (snapshot: typeof fixed) =>
+      (await values.coordinates(snapshot, snapshot.arrays.get("v")!)).axes[0]!;
+    const cellOf = async (snapshot: typeof fixed) =>
+      (await values.nearestCells(snapshot, snapshot.arrays.get("w")!, [[20, 8]]))[0]!.cell;
+    const first = await axisOf(changing);
+    for (const snapshot of [changing, fixed]) {
+      t.same((await axisOf(snapshot)).values, Float64Array.of(0, 1, 2, 3));
+      t.equal(await cellOf(snapshot), 3);
+    }
+    await delay(5);
+    t.equal(await axisOf(changing), first, "read once as long as nothing changes");
+    await writeFiles(directory, { "x/1": floats(20, 30), "lat/0.0": floats(1, 20) });
+    await delay(5);
+    t.same((await axisOf(changing)).values, Float64Array.of(0, 1, 20, 30));
+    t.equal(await cellOf(changing), 1);
+    t.same((await axisOf(fixed)).values, Float64Array.of(0, 1, 2, 3));
+    t.equal(await cellOf(fixed), 3);
+  },
+);
