@@ -390,6 +390,8 @@ export interface RouteOperation {
   };
   /** Whether ranges are useful and the answer may be 206 or 416. */
   readonly ranged?: boolean;
+  /** Whether a GET may ask for more than is answered: 413. */
+  readonly isBounded?: boolean;
 }
 
 /** Body of a request of one content type. */

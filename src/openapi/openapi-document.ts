@@ -133,7 +133,7 @@ function responses(
   parameters: readonly unknown[],
   { redirects, needsToken }: PathFacts,
 ): JsonSchemaObject {
-  const { contentType, schema, alternatives = [] } = route.operation;
+  const { contentType, schema, alternatives = [], isBounded, requestBody } = route.operation;
   const isGet = method === "GET";
   const ranged = isGet && route.operation.ranged;
   const mediaType = contentType.split(";", 1)[0] as string;
@@ -159,7 +159,8 @@ function responses(
   answers.push(["405", reference("MethodNotAllowed")]);
   if (!redirects) {
     if (isGet) answers.push(["412", reference("PreconditionFailed")]);
-    else answers.push(["413", reference("TooLarge")]);
+    if (!isGet || isBounded) answers.push(["413", reference("TooLarge")]);
+    if (!isGet && requestBody !== undefined) answers.push(["415", reference("UnsupportedMediaType")]);
     if (ranged) answers.push(["416", reference("RangeNotSatisfiable")]);
   }
   if (parameters.length > 0 || route.operation.query !== undefined)
@@ -274,6 +275,7 @@ const COMPONENTS = {
     ...errorResponse("MethodNotAllowed", "For any method but those of `Allow`", "Detail", "Allow"),
     ...errorResponse("PreconditionFailed", "If-Match names no current ETag", "Detail"),
     ...errorResponse("TooLarge", "The body, or what is asked for, is larger than allowed", "Detail"),
+    ...errorResponse("UnsupportedMediaType", "The body is of another content type", "Detail"),
     ...errorResponse("RangeNotSatisfiable", "The range begins after the end", "Detail", "Content-Range"),
     ...errorResponse(
       "InvalidPath",

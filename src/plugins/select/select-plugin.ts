@@ -167,6 +167,7 @@ const selectPlugin = {
           },
         },
         ranged: true,
+        isBounded: true,
       },
       handler: (request) => serveSelection(context, request),
     },
