@@ -1,8 +1,8 @@
-import { isLosslessNumber } from "lossless-json";
 import { wrongParameter } from "../http/query.js";
-import type { JsonObject, JsonValue } from "../json/json-value.js";
+import { isJsonArray, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import { NOT_A_TIME } from "../model/fill-value.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
+import { encodeFillItem, floatOf, NOT_A_TIME } from "../model/fill-value.js";
 import type { ExportedVariable } from "./exported-dataset.js";
 
 /** A version of the classic format: the byte behind `CDF`. */
@@ -12,37 +12,29 @@ export type NcVersion = 1 | 2 | 5;
 export interface NcType {
   /** Only version 5 has those above 6. */
   readonly code: number;
-  readonly itemSize: 1 | 2 | 4 | 8;
-  /** Writes one number, big-endian. */
-  readonly write: (view: DataView, at: number, value: number | bigint) => void;
-  /** Least and greatest integer; undefined for floats. */
-  readonly bounds?: readonly [bigint, bigint];
+  readonly itemSize: number;
+  /** The same as numpy has it, big-endian. */
+  readonly dataType: DataType;
 }
 
-function integer(code: number, itemSize: 1 | 2 | 4 | 8, isSigned: boolean): NcType {
-  const end = 1n << BigInt(8 * itemSize - (isSigned ? 1 : 0));
-  const bounds = [isSigned ? -end : 0n, end - 1n] as const;
-  const write: NcType["write"] = (view, at, value) => {
-    const wide = BigInt.asUintN(64, BigInt(value));
-    for (let i = 0; i < itemSize; i++)
-      view.setUint8(at + i, Number((wide >> BigInt(8 * (itemSize - 1 - i))) & 255n));
-  };
-  return { code, itemSize, write, bounds };
+function ncType(code: number, dtype: string): NcType {
+  const dataType = parseDataType(dtype);
+  return { code, itemSize: dataType.itemSize, dataType };
 }
 
 /** Types by their names in the specification. */
 export const NC = {
-  byte: integer(1, 1, true),
-  char: integer(2, 1, false),
-  short: integer(3, 2, true),
-  int: integer(4, 4, true),
-  float: { code: 5, itemSize: 4, write: (view, at, value) => view.setFloat32(at, Number(value)) },
-  double: { code: 6, itemSize: 8, write: (view, at, value) => view.setFloat64(at, Number(value)) },
-  ubyte: integer(7, 1, false),
-  ushort: integer(8, 2, false),
-  uint: integer(9, 4, false),
-  int64: integer(10, 8, true),
-  uint64: integer(11, 8, false),
+  byte: ncType(1, "|i1"),
+  char: ncType(2, "|S1"),
+  short: ncType(3, ">i2"),
+  int: ncType(4, ">i4"),
+  float: ncType(5, ">f4"),
+  double: ncType(6, ">f8"),
+  ubyte: ncType(7, "|u1"),
+  ushort: ncType(8, ">u2"),
+  uint: ncType(9, ">u4"),
+  int64: ncType(10, ">i8"),
+  uint64: ncType(11, ">u8"),
 } satisfies Record<string, NcType>;
 
 /** An attribute as NetCDF has it. */
@@ -55,7 +47,6 @@ export interface NcAttribute {
 
 /** Attributes whose items have the type of their variable, or of what is packed in it (CF Conventions §2.5.1, §8.1). */
 const OF_VARIABLE = /^(?:_FillValue|missing_value|valid_min|valid_max|valid_range|flag_values|flag_masks)$/;
-const NUMBER_TEXTS: Readonly<Record<string, number>> = { NaN: Number.NaN, Infinity, "-Infinity": -Infinity };
 
 /**
  * Converts attributes from JSON. Integers are int, or wider where they have to be; other numbers are doubles; a truth value is a byte.
@@ -75,23 +66,23 @@ export function netcdfAttributes(attrs: JsonObject, variableType: NcType | undef
 
 /** Returns numbers, integers as bigint; undefined if a value is something else. @param withTexts Whether `"NaN"` is a number. */
 function numbersOf(value: JsonValue, withTexts: boolean): (number | bigint)[] | undefined {
-  const numbers: (number | bigint)[] = [];
-  for (const each of Array.isArray(value) ? (value as readonly JsonValue[]) : [value]) {
-    if (typeof each === "bigint") numbers.push(each);
-    else if (typeof each === "number") numbers.push(Number.isSafeInteger(each) ? BigInt(each) : each);
-    else if (isLosslessNumber(each)) numbers.push(Number(each.value));
-    else if (typeof each === "boolean") numbers.push(BigInt(each));
-    else if (withTexts && typeof each === "string" && each in NUMBER_TEXTS) numbers.push(NUMBER_TEXTS[each]!);
-    else return undefined;
-  }
-  return numbers.length === 0 ? undefined : numbers;
+  const values = isJsonArray(value) ? value : [value];
+  const numbers = values.map((each) => {
+    if (typeof each === "boolean" || Number.isSafeInteger(each)) return BigInt(each as number | boolean);
+    return typeof each === "bigint" ? each : withTexts ? floatOf(each) : toNumber(each);
+  });
+  const known = numbers.filter((each) => each !== undefined);
+  return known.length === 0 || known.length < numbers.length ? undefined : known;
 }
 
-/** Tells whether a type holds numbers exactly; a float type holds all of them. */
-function fits(numbers: readonly (number | bigint)[], { bounds }: NcType): boolean {
-  if (bounds === undefined) return true;
-  const isInteger = (each: number | bigint) => typeof each === "bigint" || Number.isInteger(each);
-  return numbers.every((each) => isInteger(each) && each >= bounds[0] && each <= bounds[1]);
+/** Tells whether a type holds numbers, floats rounded. */
+function fits(numbers: readonly (number | bigint)[], { dataType }: NcType): boolean {
+  try {
+    for (const each of numbers) encodeFillItem(each, dataType);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function typeOfNumbers(numbers: readonly (number | bigint)[]): NcType {
@@ -116,9 +107,11 @@ export interface NcStorage {
 export function netcdfStorage({ name, dims, dataType }: ExportedVariable, textBytes: number): NcStorage {
   const { kind, itemSize, timeUnit } = dataType;
   if (kind === "b") return { type: NC.byte, more: { dtype: "bool" } };
-  if (kind === "i") return { type: [NC.byte, NC.short, NC.int, NC.int64][Math.log2(itemSize)]! };
-  if (kind === "u") return { type: [NC.ubyte, NC.ushort, NC.uint, NC.uint64][Math.log2(itemSize)]! };
-  if (kind === "f" && itemSize <= 8) return { type: itemSize === 8 ? NC.double : NC.float };
+  if (kind === "f" && itemSize === 2) return { type: NC.float };
+  const same = Object.values(NC).find(
+    ({ dataType: { kind: own }, itemSize: size }) => own === kind && size === itemSize,
+  );
+  if (same !== undefined && kind !== "S") return { type: same };
   // Characters have the axis of their texts already.
   if (kind === "S" && itemSize === 1 && dims.length > 0) return { type: NC.char };
   if (kind === "S") return { type: NC.char, charCount: Math.max(1, itemSize) };

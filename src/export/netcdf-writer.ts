@@ -1,4 +1,5 @@
 import { elementCount } from "../model/data-tree.js";
+import { encodeFillItem } from "../model/fill-value.js";
 import type { ValueBlock, Values } from "../values/values.js";
 import type { DatasetWriter, ExportedDataset, ExportedVariable, FileBody } from "./exported-dataset.js";
 import {
@@ -182,7 +183,9 @@ function writeHeader(
     list(ATTRIBUTE_TAG, items, ({ name: key, type, values }) => {
       name(key);
       word(type.code);
-      const data = typeof values === "string" ? Buffer.from(values) : bytesOfNumbers(values, type);
+      const items =
+        typeof values === "string" ? [] : values.map((each) => encodeFillItem(each, type.dataType));
+      const data = typeof values === "string" ? Buffer.from(values) : Buffer.concat(items);
       count(data.length / type.itemSize);
       bytes(data);
     });
@@ -205,10 +208,4 @@ function writeHeader(
     offset(length + begins.get(each.name)!);
   });
   return Buffer.concat(parts);
-}
-
-function bytesOfNumbers(numbers: readonly (number | bigint)[], { itemSize, write }: NcType): Uint8Array {
-  const view = new DataView(new ArrayBuffer(numbers.length * itemSize));
-  for (const [index, number] of numbers.entries()) write(view, index * itemSize, number);
-  return new Uint8Array(view.buffer);
 }

@@ -11,8 +11,10 @@ import { bytesOfTexts, createColumn, createFileBody, longestText } from "./file-
 export const writeNpy: DatasetWriter = async (dataset, values, signal) => {
   const data = dataset.variables.filter(({ isCoordinate }) => !isCoordinate);
   const [variable, ...others] = data.length > 0 ? data : dataset.variables;
-  if (variable === undefined || others.length > 0)
-    throw wrongParameter("f", "npy", "one variable (var=) for npy", data.map(({ name }) => name).join());
+  if (variable === undefined || others.length > 0) {
+    const paths = data.map(({ name, source }) => ("array" in source ? source.array.variable.path : name));
+    throw wrongParameter("f", "npy", "one variable (var=) for npy", paths.join());
+  }
   const { name, dataType, shape } = variable;
   const { kind, itemSize, timeUnit } = dataType;
   if (typeof dataType.zarr !== "string") {
