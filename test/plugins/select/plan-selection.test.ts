@@ -181,7 +181,11 @@ t.test("bytes are known", async (t) => {
 t.test("attributes are those of the answer", async (t) => {
   const stored = plan(AIR, "var=t2m&lat=50").variables.at(-1)!;
   t.strictSame(stored.attrs, { ...PACKED, _FillValue: 0, coordinates: "height lat" });
-  t.strictSame(plan(AIR, "var=t2m", true).variables.at(-1)!.attrs, { units: "K", grid_mapping: "crs" });
+  t.strictSame(plan(AIR, "var=t2m", true).variables.at(-1)!.attrs, {
+    units: "K",
+    coordinates: "height",
+    grid_mapping: "crs",
+  });
   const flat = plan(TREE, "var=a");
   t.strictSame(flat.attrs, { title: "tree", level: 1 });
   const t2m = flat.variables.find(({ name }) => name === "a_t2m");
