@@ -2,7 +2,9 @@ import fc from "fast-check";
 import t from "tap";
 import { encodeChunk, loadNumcodecsJs } from "../../bench/codecs/numcodecs-js.js";
 import { createRandom } from "../../bench/random.js";
+import { swapWords } from "../../src/codec/item-reader.js";
 import { createKernel, type Kernel } from "../../src/codec/kernel/kernel.js";
+import { OWN_MEMORY } from "../../src/codec/kernel/kernel-memory.js";
 import {
   createWasmInstance,
   FREE_BEGIN,
@@ -74,6 +76,29 @@ t.test("the kernel's shuffles and the plain ones agree", async () => {
     }),
     { numRuns: RUNS },
   );
+});
+
+t.test("words are turned round in the kernel's memory, or in a copy", async (t) => {
+  fc.assert(
+    fc.property(samples, fc.constantFrom(2, 4, 8), ({ bytes: all }, wordSize) => {
+      const bytes = all.subarray(0, all.length - (all.length % wordSize));
+      const before = bytes.slice();
+      const expected = bytes.slice();
+      swapWords(expected, wordSize);
+      const copy = kernel.swappedWords(bytes, wordSize, OWN_MEMORY);
+      if (!areEqual(copy, expected) || !areEqual(bytes, before)) return false;
+      const lease = kernel.lease();
+      try {
+        const own = lease.allocate(bytes.length);
+        own.set(bytes);
+        return kernel.swappedWords(own, wordSize, lease) === own && areEqual(own, expected);
+      } finally {
+        lease.end();
+      }
+    }),
+    { numRuns: RUNS },
+  );
+  t.pass();
 });
 
 t.test("the kernel's LZ4 blocks, whole and damaged, decode as the plain decoder decodes them", async () => {

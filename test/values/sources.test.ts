@@ -5,6 +5,7 @@ import { deflateSync } from "node:zlib";
 import { pino } from "pino";
 import t, { type Test } from "tap";
 import { createWorkerFeed } from "../../src/chunk/worker-feed.js";
+import { swapWords } from "../../src/codec/item-reader.js";
 import { pickItems } from "../../src/codec/items/pick-items.js";
 import { createSnapshot } from "../../src/dataset/snapshot.js";
 import { openSource } from "../../src/open/open-source.js";
@@ -64,6 +65,16 @@ t.test("shards are read where they lie, absent chunks are filled", async (t) => 
     const expected = all.slice(0, length);
     const backwards = await values.read(snapshot, array, [{ begin: length - 1, count: length, step: -1 }]);
     t.same(numbers(backwards), expected.toReversed(), location.slice(0, 4));
+    // Whole chunks, and part of one.
+    for (const count of [length, length - 1]) {
+      const [little, big] = await Promise.all(
+        (["little", "big"] as const).map((byteOrder) =>
+          values.read(snapshot, array, [{ begin: 0, count, step: 1 }], { byteOrder }),
+        ),
+      );
+      swapWords(big!.bytes, array.variable.dataType.itemSize);
+      t.same(big!.bytes, little!.bytes);
+    }
     const points = await values.readPoints(snapshot, array, [17, 0, 9, 17]);
     t.same(
       numbers(points),

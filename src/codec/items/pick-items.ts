@@ -1,6 +1,5 @@
 import { ZpublishError } from "../../errors.js";
 import type { ChunkReader } from "../../zarr/chunk-reader.js";
-import { combineVersions } from "../../zarr/plan/create-encoding-plan.js";
 import type { EncodingPlan } from "../../zarr/plan/encoding-plan.js";
 import {
   boxChunks,
@@ -14,7 +13,7 @@ import {
 } from "../../zarr/plan/item-pick.js";
 import { corrupt } from "../codec.js";
 import { copyPlaces } from "../copy-strided.js";
-import { decodeStored, readVersion } from "../decode-stored.js";
+import { decodeStored } from "../decode-stored.js";
 import { swapWords } from "../item-reader.js";
 import { currentKernel } from "../kernel/kernel.js";
 import { type ChunkOutcome, type MakeChunkOptions, placeFor } from "../make-chunk.js";
@@ -46,7 +45,8 @@ export async function pickItems(
   reader: ChunkReader,
   { decoded, into, isCancelled }: PickItemsOptions,
 ): Promise<Extract<ChunkOutcome, { status: "encoded" }>> {
-  const memory = currentKernel().lease();
+  const kernel = currentKernel();
+  const memory = kernel.lease();
   const timings = { read: 0, decode: 0, encode: 0 };
   const input: ChunkInput = { plan, reader, memory, timings, decoded };
   const { itemSize } = plan;
@@ -54,29 +54,32 @@ export async function pickItems(
   const chunks = chunksOf(plan, pick);
   const count = pickedCount(pick);
   const storedInPlace = decoding === undefined && itemSize > 0;
+  const type = decoding === undefined ? dataType : ({ ...decoding.to, byteOrder: "<" } as const);
+  const wordSize = type.byteOrder === pick.byteOrder ? 1 : wordSizeOf(type);
+  // Whole chunks are swapped while the processor has them at hand.
+  const swapsChunks =
+    storedInPlace && wordSize > 1 && wordSize <= 8 && chunks.every((chunk) => takesAll(plan, chunk));
   const placed = storedInPlace ? placeFor(count * itemSize, into) : undefined;
   try {
     const raw = placed ?? memory.allocate(count * itemSize);
     const texts: Uint8Array[] = [];
-    const copy = itemSize > 0 ? itemCopier(plan, pick, raw) : textCopier(plan, pick, texts);
-    const versions: (string | undefined)[] = [];
+    const copy =
+      itemSize > 0 ? itemCopier(plan, pick, raw, swapsChunks ? wordSize : 1) : textCopier(plan, pick, texts);
     for (const chunk of chunks) {
       if (isCancelled()) throw new ZpublishError("cancelled", "nothing waits for these values any more");
       const mark = memory.mark();
       const found = await decodeStored(input, chunk.coords, !takesAll(plan, chunk));
-      versions.push(found === undefined ? await readVersion(input, chunk.coords) : found.version);
       const began = performance.now();
-      copy(chunk, found?.bytes);
+      copy(chunk, swapsChunks && found ? kernel.swappedWords(found.bytes, wordSize, memory) : found?.bytes);
       memory.rewind(mark);
       timings.decode += performance.now() - began;
     }
     const began = performance.now();
     const bytes =
       itemSize > 0 ? (placed ?? decodedItems(raw, pick, count, into)) : joined(texts, count, into);
-    const type = decoding === undefined ? dataType : ({ ...decoding.to, byteOrder: "<" } as const);
-    if (type.byteOrder !== pick.byteOrder) swapWords(bytes, wordSizeOf(type));
+    if (!swapsChunks) swapWords(bytes, wordSize);
     timings.encode += performance.now() - began;
-    return { status: "encoded", bytes, checksum: undefined, version: combineVersions(versions), timings };
+    return { status: "encoded", bytes, checksum: undefined, version: "", timings };
   } finally {
     memory.end();
   }
@@ -103,12 +106,13 @@ function takesAll({ shape, stored: { chunkShape } }: EncodingPlan, chunk: Picked
   });
 }
 
-/** Puts items of a fixed size to their places in `raw`. */
-function itemCopier(plan: EncodingPlan, { items }: ItemPick, raw: Uint8Array): CopyItems {
+/** Puts items of a fixed size to their places in `raw`. @param wordSize Bytes that are turned round in chunks, but not in fill values. */
+function itemCopier(plan: EncodingPlan, { items }: ItemPick, raw: Uint8Array, wordSize: number): CopyItems {
   const { itemSize } = plan;
   const strides = itemStrides(plan.stored);
   const absent = strides.map(() => 0);
-  const fill = plan.fillItem ?? new Uint8Array(itemSize);
+  const fill = plan.fillItem?.slice() ?? new Uint8Array(itemSize);
+  swapWords(fill, wordSize);
   const targetStrides = "points" in items ? [1] : itemStrides({ chunkShape: items.map(pickedLength) });
   return (chunk, source) => {
     if ("parts" in chunk) {

@@ -1,3 +1,4 @@
+import { swapWords } from "../item-reader.js";
 import { type KernelLease, type KernelMemory, OWN_MEMORY } from "./kernel-memory.js";
 import {
   createWasmInstance,
@@ -8,6 +9,8 @@ import {
   TABLE_BEGIN,
   type WasmInstance,
 } from "./wasm-memory.js";
+
+const VECTOR_BYTES = 16;
 
 /** An operation on places in the memory of an instance. */
 type Operation<T> = (exports: KernelExports, source: number, target: number, scratch: number) => T;
@@ -98,6 +101,23 @@ export function createKernel() {
     /** Undoes `shuffleBytes`. */
     unshuffleBytes(source: Uint8Array, target: Uint8Array, itemSize: number): void {
       run(source, target, 0, (kernel, from, to) => kernel.unshuffleBytes(from, to, source.length, itemSize));
+    },
+    /**
+     * Turns round the bytes of words of 2, 4 or 8 bytes.
+     * @returns The same memory if it is the kernel's, which no other task has; else a copy.
+     */
+    swappedWords(
+      bytes: Uint8Array,
+      wordSize: number,
+      { allocate }: Pick<KernelMemory, "allocate">,
+    ): Uint8Array {
+      const { instance } = memory;
+      const own = isIn(instance, bytes) ? bytes : allocate(bytes.length);
+      if (own !== bytes) own.set(bytes);
+      const whole = isIn(instance, own) ? own.length & -VECTOR_BYTES : 0;
+      instance.exports.swapWords(own.byteOffset, whole, wordSize);
+      swapWords(own.subarray(whole), wordSize);
+      return own;
     },
     /**
      * Puts bit `k` of byte `b` of all items into row `8 * b + k`, eight items to a byte. As in Blosc, the bytes are copied

@@ -16,6 +16,7 @@ export interface KernelExports {
   decodeBlosclz(source: number, sourceEnd: number, target: number, targetEnd: number): number;
   shuffleBytes(source: number, target: number, length: number, itemSize: number): void;
   unshuffleBytes(source: number, target: number, length: number, itemSize: number): void;
+  swapWords(place: number, length: number, wordSize: number): void;
   shuffleBits(source: number, target: number, length: number, itemSize: number, scratch: number): void;
   unshuffleBits(source: number, target: number, length: number, itemSize: number, scratch: number): void;
 }

@@ -54,6 +54,18 @@ export function unshuffleBytes(source: usize, target: usize, length: usize, item
   memory.copy(target + count * itemSize, source + count * itemSize, length - count * itemSize);
 }
 
+/** Turns round the bytes of words of 2, 4 or 8 bytes in place. Those behind the last whole vector stay. */
+export function swapWords(place: usize, length: usize, wordSize: usize): void {
+  const order =
+    wordSize == 2
+      ? i8x16(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14)
+      : wordSize == 4
+        ? i8x16(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12)
+        : i8x16(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
+  const end = place + (length & ~(LANES - 1));
+  for (let at = place; at < end; at += LANES) v128.store(at, v128.swizzle(v128.load(at), order));
+}
+
 /** Number of bytes of an item, from its first, that the vector loops move. */
 function bytesByVector(itemSize: usize): usize {
   return itemSize == 2 ? 2 : itemSize & ~3;
