@@ -1,6 +1,9 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { pathToFileURL } from "node:url";
 
+/** Debian's: another `python3` that knows none of the packages may come first on PATH. */
+export const PYTHON = "/usr/bin/python3";
+
 const STOP_TIMEOUT_MS = 10_000;
 const ERROR_TEXT_MAX = 4_000;
 

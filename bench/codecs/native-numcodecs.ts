@@ -1,7 +1,5 @@
+import { PYTHON } from "../children.js";
 import { type CodecProcess, startCodecProcess } from "./codec-subjects.js";
-
-/** Debian's: another `python3` that knows none of the packages may come first on PATH. */
-const PYTHON = "/usr/bin/python3";
 
 /**
  * numcodecs as zarr-python calls it, on one thread. Loops and clock are in Python, so that what is timed is the codec: a

@@ -1,6 +1,6 @@
 import { linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { runChild } from "../children.js";
+import { PYTHON, runChild } from "../children.js";
 import { DATA_DIRECTORY, makeOldTree, makeOnce, packageRoot } from "./bench-data.js";
 import { netcdf3File } from "./netcdf3-file.js";
 
@@ -24,7 +24,6 @@ export const FIELDS = 24;
 /** Cells along y and x. */
 export const SIDE = 64;
 const FORMAT = 1;
-const PYTHON = "/usr/bin/python3";
 /** Time in the files of Python, to be replaced. */
 const MARK = -12_345;
 

@@ -1,6 +1,6 @@
 import { existsSync, linkSync } from "node:fs";
 import { join } from "node:path";
-import { type Child, runChild, startChild, stopChild } from "../children.js";
+import { type Child, PYTHON, runChild, startChild, stopChild } from "../children.js";
 import { DATA_DIRECTORY, makeOnce, packageRoot } from "../data/bench-data.js";
 import { freePort } from "../free-port.js";
 import {
@@ -16,7 +16,6 @@ import { startOrigin } from "../remote/origin.js";
 import { type RunningZpublish, withZpublish } from "../start-zpublish.js";
 import { fetchBody } from "../subjects/check-answers.js";
 
-const PYTHON = "/usr/bin/python3";
 const SCRIPTS = join(packageRoot(), "bench", "files");
 const CONNECTIONS = 8;
 /** A server opens many files, and V8 compiles what is used often. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Child, runChild, startChild, stopChild } from "../children.js";
+import { type Child, PYTHON, runChild, startChild, stopChild } from "../children.js";
 import { boxOf, type FieldStore, packageRoot } from "../data/bench-data.js";
 import { FIELD_SIDE, fieldValues } from "../data/field.js";
 import { FIELDS, fieldOf, type HourlyFiles, openHourlyFiles, SIDE } from "../data/hourly-data.js";
@@ -21,7 +21,6 @@ import { median } from "../statistics.js";
 import { fetchBody } from "../subjects/check-answers.js";
 import { openMibStore } from "./rows.js";
 
-const PYTHON = "/usr/bin/python3";
 /** Files of one step; points, and the steps that they lie in; steps of the box and of the store. */
 const SIZES = {
   full: { files: 3_650, points: 10_000, pointSteps: 4, boxSteps: 6, steps: 64 },

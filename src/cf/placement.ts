@@ -27,6 +27,14 @@ export interface Placement<V> {
 /** Variables of a dataset by path. */
 export type CfVariables<V> = Pick<ReadonlyMap<string, V>, "get" | "values">;
 
+/** Returns the variables of arrays, by the same paths. */
+export function variablesOf<V>(arrays: ReadonlyMap<string, { readonly variable: V }>): CfVariables<V> {
+  return {
+    get: (path) => arrays.get(path)?.variable,
+    values: () => Array.from(arrays.values(), ({ variable }) => variable).values(),
+  };
+}
+
 interface CfDataset<V> {
   readonly variables: CfVariables<V>;
   /** Attributes of the root. */

@@ -24,7 +24,8 @@ const VIEWS = {
   f8: Float64Array,
 } as const;
 
-const IS_LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
+/** Whether this machine writes the least byte of a number first. */
+export const IS_LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
 /** Index of the lower word of a 64-bit integer. */
 export const LOW_WORD = IS_LITTLE_ENDIAN ? 0 : 1;

@@ -2,7 +2,7 @@ import { axisRole, isDownward, type Plane } from "../cf/axis-roles.js";
 import { createCellListFinder } from "../cf/cell-lists.js";
 import { type ColourBands, colourBandsOf, levelPathsOf, missingMarkOf } from "../cf/image-data.js";
 import { flagColoursOf, flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
-import { type CfVariables, createPlacer, stepCoordinate } from "../cf/placement.js";
+import { createPlacer, stepCoordinate, variablesOf } from "../cf/placement.js";
 import { PNG_ZLIB_LEVEL } from "../codec/compute/picture.js";
 import { encoderRevision } from "../codec/encoder-revision.js";
 import { COLOUR_REVISION, type ColourScaleName } from "../colour/colour-scales.js";
@@ -91,7 +91,10 @@ const listFinders = new WeakMap<DatasetSnapshot, ReturnType<typeof createCellLis
 function isPlaceList(snapshot: DatasetSnapshot, variable: Variable, plane: Plane): boolean {
   let finder = listFinders.get(snapshot);
   if (finder === undefined) {
-    finder = createCellListFinder(variablesOf(snapshot).values(), snapshot.tree.root.attrs.featureType);
+    finder = createCellListFinder(
+      variablesOf(snapshot.arrays).values(),
+      snapshot.tree.root.attrs.featureType,
+    );
     listFinders.set(snapshot, finder);
   }
   return finder.listOf(variable) !== undefined || finder.isStriped(variable, plane);
@@ -273,15 +276,8 @@ export function coordinateArray(
   variable: Variable,
   dim: string,
 ): ServedArray | undefined {
-  const found = stepCoordinate(variablesOf(snapshot), variable, dim);
+  const found = stepCoordinate(variablesOf(snapshot.arrays), variable, dim);
   return found && snapshot.arrays.get(found.path);
-}
-
-function variablesOf({ arrays }: DatasetSnapshot): CfVariables<Variable> {
-  return {
-    get: (path) => arrays.get(path)?.variable,
-    values: () => Array.from(arrays.values(), ({ variable }) => variable).values(),
-  };
 }
 
 const placers = new WeakMap<DatasetSnapshot, ReturnType<typeof createPlacer<Variable>>>();
@@ -290,7 +286,7 @@ const placers = new WeakMap<DatasetSnapshot, ReturnType<typeof createPlacer<Vari
 function placementOf(snapshot: DatasetSnapshot, variable: Variable) {
   let place = placers.get(snapshot);
   if (place === undefined) {
-    place = createPlacer({ variables: variablesOf(snapshot), attrs: snapshot.tree.root.attrs });
+    place = createPlacer({ variables: variablesOf(snapshot.arrays), attrs: snapshot.tree.root.attrs });
     placers.set(snapshot, place);
   }
   const bands = colourBandsOf(variable);

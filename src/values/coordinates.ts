@@ -17,6 +17,7 @@ import {
   isLatitudes,
   isLongitudes,
   type Placement,
+  variablesOf,
 } from "../cf/placement.js";
 import { decodeCoordinate, NO_COORDINATE } from "../codec/items/decode-coordinate.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
@@ -224,10 +225,7 @@ interface SnapshotMemo {
 let snapshotCount = 0;
 
 function createMemo({ arrays, tree }: DatasetSnapshot): SnapshotMemo {
-  const variables: CfVariables<Variable> = {
-    get: (path) => arrays.get(path)?.variable,
-    values: () => Array.from(arrays.values(), ({ variable }) => variable).values(),
-  };
+  const variables = variablesOf(arrays);
   const memos = new Map<string, { version: string; memo: ReturnType<typeof memoPromise<unknown>> }>();
   const kept: Kept = async (key, version, make) => {
     const known = memos.get(key);

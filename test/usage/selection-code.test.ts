@@ -1,5 +1,6 @@
 import t from "tap";
 import { type CodeAxis, type CodeVariable, selectionCode } from "../../src/usage/selection-code.js";
+import { LAT, TIME } from "../support/code-axes.js";
 
 const URL = "http://host/datasets/air/zarr";
 
@@ -13,18 +14,6 @@ function xarrayOf(...axes: readonly CodeAxis[]): string | undefined {
   return codeOf({ axes }).xarray?.split("\n").at(-1)?.replace("data = ", "");
 }
 
-const TIME: CodeAxis = {
-  dim: "time",
-  length: 2,
-  part: 1,
-  coordinate: { dates: ["2013-01-01T00:00:00", "2013-01-01T06:00:00"] },
-};
-const LAT: CodeAxis = {
-  dim: "lat",
-  length: 25,
-  part: [[2, 10]],
-  coordinate: { numbers: Array.from({ length: 25 }, (_, index) => 75 - 2.5 * index) },
-};
 const LON: CodeAxis = {
   dim: "lon",
   length: 53,

@@ -1,22 +1,11 @@
 import t from "tap";
 import type { CodeAxis } from "../../src/usage/selection-code.js";
 import { selectionFile } from "../../src/usage/selection-url.js";
+import { LAT, TIME } from "../support/code-axes.js";
 
 const URL = "http://host/datasets/air/select";
 
-const TIME: CodeAxis = {
-  dim: "time",
-  length: 2,
-  part: 1,
-  coordinate: { dates: ["2013-01-01T00:00:00", "2013-01-01T06:00:00"] },
-  isTime: true,
-};
-const LAT: CodeAxis = {
-  dim: "lat",
-  length: 25,
-  part: [[2, 10]],
-  coordinate: { numbers: Array.from({ length: 25 }, (_, index) => 75 - 2.5 * index) },
-};
+const DATED: CodeAxis = { ...TIME, isTime: true };
 const LON: CodeAxis = {
   dim: "lon",
   length: 360,
@@ -30,7 +19,7 @@ const SEAM: CodeAxis["part"] = [
 ];
 
 const CASES: readonly (readonly [query: string, axes: readonly CodeAxis[]])[] = [
-  ["time=nearest::2013-01-01T06:00:00&lat=70/52.5", [TIME, LAT, LON]],
+  ["time=nearest::2013-01-01T06:00:00&lat=70/52.5", [DATED, LAT, LON]],
   ["lon=358/1", [{ ...LON, part: SEAM }]],
   ["isel.lon=2:5", [{ ...LON, coordinate: undefined, part: [[2, 5]] }]],
   ["isel.lon=358&isel.lon=359&isel.lon=0&isel.lon=1", [{ ...LON, coordinate: undefined, part: SEAM }]],
@@ -48,7 +37,7 @@ t.test("a URL selects the cells that code reads, by labels if there are some", a
 });
 
 t.test("the size is that of values and labels; that of CSV a guess", async (t) => {
-  const variable = { path: "air", axes: [TIME, LAT, LON] };
+  const variable = { path: "air", axes: [DATED, LAT, LON] };
   const netcdf = selectionFile("NetCDF", URL, variable, { item: 2 });
   t.equal(netcdf.byteLength, 8 * 360 * 2 + (1 + 8 + 360) * 8);
   t.equal(selectionFile("NetCDF", URL, variable, { item: 2, labels: 10 }).byteLength, 8 * 360 * 2 + 10);

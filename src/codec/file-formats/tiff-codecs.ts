@@ -1,6 +1,7 @@
 import nodeZlib from "node:zlib";
 import { type Codec, checkDecodedLength, corrupt } from "../codec.js";
 import { inflate } from "../deflate.js";
+import { IS_LITTLE_ENDIAN } from "../item-reader.js";
 import { OWN_MEMORY } from "../kernel/kernel-memory.js";
 
 /**
@@ -139,8 +140,6 @@ interface PredictorOptions {
   readonly step: number;
   readonly isBigEndian: boolean;
 }
-
-const IS_LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
 /** Predictors of TIFF (TIFF 6.0, section 14, and Adobe's TIFF Technical Note 3). Rows are independent of each other. */
 export const tiffPredictor: Codec = {

@@ -2,11 +2,8 @@ import type { NumberDecoding, NumberType } from "../../cf/decoded-type.js";
 import { packingOf } from "../../cf/packing.js";
 import { type DataType, parseDataType } from "../../model/data-type.js";
 import { writeHalf } from "../../model/fill-value.js";
-import { swapWords } from "../item-reader.js";
+import { IS_LITTLE_ENDIAN, swapWords } from "../item-reader.js";
 import { openRows } from "../item-rows.js";
-
-/** This machine's byte order. */
-const NATIVE = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? "<" : ">";
 
 /**
  * Decodes packed or marked numbers, bit by bit as xarray does with numpy.
@@ -24,7 +21,7 @@ export function decodeNumbers(
   if (to.kind === "b") writeTruth(bytes, from.itemSize, target);
   else if (isSame && scale === undefined && offset === undefined) {
     target.set(bytes);
-    if (dataType.byteOrder !== NATIVE) swapWords(target, wordSizeOf(dataType));
+    if ((dataType.byteOrder === "<") !== IS_LITTLE_ENDIAN) swapWords(target, wordSizeOf(dataType));
     markMissing(target, decoding);
   } else unpack(bytes, dataType.byteOrder, decoding, target);
 }

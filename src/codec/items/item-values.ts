@@ -1,6 +1,6 @@
 import type { DataType } from "../../model/data-type.js";
 import { halfNumbers } from "../../model/fill-value.js";
-import { swapWords } from "../item-reader.js";
+import { IS_LITTLE_ENDIAN, swapWords } from "../item-reader.js";
 import { wordSizeOf } from "./decode-numbers.js";
 
 const VIEWS = {
@@ -22,11 +22,9 @@ const VIEWS = {
 /** A typed array of the numbers of one type. */
 export type NumericArray = InstanceType<(typeof VIEWS)[keyof typeof VIEWS]>;
 
-const NATIVE = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? "<" : ">";
-
 /** Tells whether items are in this machine's byte order. */
 export function isNative({ byteOrder }: Pick<DataType, "byteOrder">): boolean {
-  return byteOrder === "|" || byteOrder === NATIVE;
+  return byteOrder === "|" || (byteOrder === "<") === IS_LITTLE_ENDIAN;
 }
 
 /**
