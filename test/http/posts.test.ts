@@ -112,6 +112,29 @@ t.test("a body that is too long is refused, before it is read if its length is t
   t.equal(server.stats.bodyBytesInFlight, 0);
 });
 
+t.test(
+  "bodies of all clients together are bounded, and a client that is refused takes no memory",
+  async (t) => {
+    const limits = { maxBodyBytesInFlight: 2 ** 20 };
+    const { port, server } = await serveRoutes(t, routes, { limits });
+    const clients = await Promise.all([1, 2, 3].map(() => openConnection(port)));
+    const [first, second, late] = clients as [(typeof clients)[0], (typeof clients)[0], (typeof clients)[0]];
+    const part = "x".repeat(0.6 * 2 ** 20);
+    first.send(head("/wide", { "Content-Length": 2 * part.length }) + part);
+    t.ok(await eventually(() => server.stats.bodyBytesInFlight === part.length));
+    second.send(head("/wide", { "Content-Length": 2 * part.length }) + part);
+    t.match(await second.answer(), { status: 503, headers: { "retry-after": /^\d+$/ } });
+    t.ok(await eventually(() => server.stats.bodyBytesInFlight === part.length), "it is freed");
+    first.send(part);
+    t.equal((await first.answer()).status, 503, "its rest is too much, too");
+    t.ok(await eventually(() => server.stats.bodyBytesInFlight === 0));
+    late.send(head("/wide", { "Content-Length": part.length }) + part);
+    t.equal((await late.answer()).status, 201);
+    for (const { socket } of clients) socket.destroy();
+    t.ok(await eventually(() => server.stats.requestsInFlight === 0));
+  },
+);
+
 t.test("a client that waits to be asked for its body is asked", async (t) => {
   const { port } = await serveRoutes(t, routes);
   const { socket, send, received, answer } = await openConnection(port);

@@ -103,10 +103,19 @@ const stream: StreamReply = {
   },
 };
 
+/** The same in one piece, after which the answer ends while the socket is full. */
+const piece: StreamReply = {
+  ...stream,
+  async *pieces() {
+    yield content;
+  },
+};
+
 t.test("a client that pauses is waited for, one that has stalled is dropped", async (t) => {
   const big = [
     routeOf("/big", () => bodyReplyOf(content, '"t"'), "chunk"),
     routeOf("/stream", () => stream, "chunk"),
+    routeOf("/piece", () => piece, "chunk"),
   ];
   const patient = await serveRoutes(t, big);
   const hasty = await serveRoutes(t, big, { limits: { stallTimeoutMs: 3_000 } });
@@ -117,18 +126,19 @@ t.test("a client that pauses is waited for, one that has stalled is dropped", as
     return connection;
   };
   const pausing = await connect(patient.port, "/big");
-  const pausingStream = await connect(patient.port, "/stream");
+  const pausingStreams = [await connect(patient.port, "/stream"), await connect(patient.port, "/piece")];
   const stalled = [await connect(hasty.port, "/big"), await connect(hasty.port, "/stream")];
   // uWebSockets.js by itself drops a connection after ten to fourteen seconds.
   await delay(17_000);
   t.equal(hasty.server.stats.requestsInFlight, 0);
   t.equal(hasty.server.stats.clientsDropped, 2);
-  t.equal(patient.server.stats.requestsInFlight, 2);
+  t.equal(patient.server.stats.requestsInFlight, 3);
   pausing.socket.resume();
   t.ok((await pausing.answer()).body.equals(content));
-  pausingStream.socket.resume();
+  for (const { socket } of pausingStreams) socket.resume();
   t.ok(await eventually(() => patient.server.stats.requestsInFlight === 0));
-  t.ok(await eventually(() => pausingStream.received().endsWith("\r\n0\r\n\r\n")));
+  for (const { received } of pausingStreams)
+    t.ok(await eventually(() => received().endsWith("\r\n0\r\n\r\n")));
   for (const { socket, closed, received } of stalled) {
     socket.resume();
     t.ok(await eventually(closed));

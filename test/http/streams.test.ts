@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import t from "tap";
 import { ZpublishError } from "../../src/errors.js";
+import { createDocument } from "../../src/http/create-document.js";
 import type { BodyClient, ByteRange, StreamReply } from "../../src/http/reply.js";
 import { eventually } from "../support/servers/open-files.js";
 import { openConnection, rawRequest, requestText } from "../support/servers/raw-request.js";
@@ -157,6 +158,33 @@ t.test("a stream of unknown length is sent in chunks, on a connection that stays
   t.equal(bytes, 4 * content.length, "bytes of the body are counted");
 });
 
+t.test(
+  "an answer with a status of its own is whole, whatever part is asked for, and has no conditions",
+  async (t) => {
+    const own = { etag: '"o"', status: 203 };
+    const reply = streamOf(piecesOf(content, MIB, nothingAsked()), { ...own, byteLength: content.length });
+    const document = createDocument("0123456789", "text/plain");
+    const { port } = await serveRoutes(t, [
+      routeOf("/stream", () => reply, "chunk"),
+      routeOf("/document", () => ({ kind: "document", document, status: 203 })),
+    ]);
+    for (const [path, length] of [
+      ["/stream", content.length],
+      ["/document", 10],
+    ] as const)
+      for (const headers of [
+        { Range: "bytes=2-4" },
+        { Range: "bytes=99999999-" },
+        { "If-None-Match": "*" },
+      ]) {
+        const answer = await ask(port, path, headers);
+        t.match(answer, { status: 203, isComplete: true }, `${path} ${JSON.stringify(headers)}`);
+        t.match(answer.headers, { "content-length": `${length}`, "content-range": undefined });
+        t.equal(answer.body.length, length);
+      }
+  },
+);
+
 t.test("text of unknown length is compressed if the client accepts that", async (t) => {
   const text = Buffer.from("time,t2m\n".repeat(300_000));
   const asked = nothingAsked();
@@ -179,6 +207,10 @@ t.test("text of unknown length is compressed if the client accepts that", async 
     t.match(answer.headers, { etag, vary: /Accept-Encoding/ });
     t.ok(decode(answer.body).equals(text), coding);
     t.equal((await ask(port, "/csv", { "Accept-Encoding": coding, "If-None-Match": etag })).status, 304);
+    const other = etag === '"c-gz"' ? '"c"' : '"c-gz"';
+    const whole = await ask(port, "/csv", { "Accept-Encoding": coding, "If-None-Match": other });
+    t.equal(whole.status, 200, "the client has it in another coding");
+    t.ok(decode(whole.body).equals(text));
   }
   for (const path of ["/sized", "/bytes"]) {
     const answer = await ask(port, path, { "Accept-Encoding": "gzip" });

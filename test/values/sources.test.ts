@@ -1,3 +1,4 @@
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
@@ -13,6 +14,7 @@ import { createEncodePool } from "../../src/pool/encode-pool.js";
 import { createValues } from "../../src/values/create-values.js";
 import type { ValueBlock } from "../../src/values/values.js";
 import { createItemPlan } from "../../src/zarr/plan/item-pick.js";
+import { cdfFile } from "../support/cdf-file.js";
 import { openPyramid } from "../support/datasets/pyramid.js";
 import { writeStores } from "../support/datasets/sample-stores.js";
 import { storedArray } from "../support/datasets/stored-array.js";
@@ -169,6 +171,29 @@ t.test("data and results that cannot be copied are errors that say so, and end n
     t.equal(thread, first);
   }
 });
+
+t.test(
+  "a file that is replaced after its values were planned is told apart, and nothing is read of it",
+  async (t) => {
+    const location = join(await makeDirectory(t), "a.nc");
+    const write = (first: number) => {
+      const bytes = new Uint8Array(4).map((_, at) => first + at);
+      const variables = [{ name: "v", type: "byte", dimensions: [0], bytes }] as const;
+      return writeFile(location, cdfFile({ version: 1, dimensions: [{ name: "x", length: 4 }], variables }));
+    };
+    await write(0);
+    const values = openValues(t);
+    const snapshot = await openSnapshot(location);
+    const array = snapshot.arrays.get("v")!;
+    const read = () => values.read(snapshot, array, [{ begin: 0, count: 4, step: 1 }]);
+    t.same(numbers(await read()), [0, 1, 2, 3]);
+    await write(10);
+    await t.rejects(read(), { code: "source-changed", message: /a\.nc/ });
+    await t.rejects(values.readPoints(snapshot, array, [1, 3]), { code: "source-changed" });
+    const changed = await openSnapshot(location);
+    t.same(numbers(await values.readPoints(changed, changed.arrays.get("v")!, [1, 3])), [11, 13]);
+  },
+);
 
 t.test(
   "labels follow chunks of coordinates that are rewritten in place, unless the dataset is immutable",
