@@ -41,7 +41,12 @@ export { bytesOfTexts, createColumn, createFileBody, type FileRows } from "./exp
 export { NC, type NcAttribute, type NcType, netcdfAttributes, netcdfStorage } from "./export/netcdf-types.js";
 export { writeNetcdf } from "./export/netcdf-writer.js";
 export { writeNpy } from "./export/npy-writer.js";
-export { countOf, createSelectionPlan, type DimSelection, dimOf } from "./export/selection-plan.js";
+export {
+  createSelectionPlan,
+  type DimSelection,
+  dimOf,
+  type StepSelection,
+} from "./export/selection-plan.js";
 export { writeCsv, writeJson } from "./export/text-writer.js";
 export { queryToken } from "./http/handle-request.js";
 export { chooseMediaType } from "./http/headers.js";
@@ -98,5 +103,7 @@ export type {
   Values,
 } from "./values/values.js";
 export type { CodecSpec } from "./zarr/codec-step.js";
+export { sliceOfAxis } from "./zarr/plan/cut-selection.js";
 export type { CoarsenMethod, EncodingPlan } from "./zarr/plan/encoding-plan.js";
+export { pickedLength } from "./zarr/plan/item-pick.js";
 export type { ArrayDocument } from "./zarr/v2.js";

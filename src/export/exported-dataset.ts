@@ -32,16 +32,18 @@ export interface ExportedVariable {
 
 /** Where values come from. */
 export type ValueSource =
-  /** One selection per axis of the array. `kept` are the axes that the variable has. */
+  /**
+   * One selection per axis of the array. `kept` are the axes that the variable has. `points` are axes whose indexes, lists of one length, are
+   * taken together, as in xarray's pointwise `isel`: the first of them is kept. Where one of these is negative, the value is missing.
+   */
   | {
       readonly array: ArrayView;
       readonly selection: readonly AxisSelection[];
       readonly kept: readonly number[];
+      readonly points?: readonly number[] | undefined;
       /** Characters along the last axis, which become one text, as xarray decodes them. */
       readonly textLength?: number | undefined;
     }
-  /** A row of indexes per point; read before anything is written. */
-  | { readonly array: ArrayView; readonly points: Int32Array }
   /** Values in memory. */
   | { readonly block: ValueBlock };
 

@@ -1,7 +1,9 @@
+import { copyPlaces } from "../codec/copy-strided.js";
 import { swapWords } from "../codec/item-reader.js";
 import { wordSizeOf } from "../codec/items/decode-numbers.js";
 import { itemValues } from "../codec/items/item-values.js";
 import { elementCount } from "../model/data-tree.js";
+import type { DataType } from "../model/data-type.js";
 import type {
   AxisSelection,
   NumericArray,
@@ -9,7 +11,9 @@ import type {
   ValueBlock,
   Values,
 } from "../values/values.js";
-import { type ExportedDataset, type ExportedVariable, TEXT_TYPE } from "./exported-dataset.js";
+import { sliceOfAxis } from "../zarr/plan/cut-selection.js";
+import { forEachPlace, itemStrides, pickedLength } from "../zarr/plan/item-pick.js";
+import type { ExportedDataset, ExportedVariable } from "./exported-dataset.js";
 
 /** Part of a dimension. */
 export interface DimPart {
@@ -19,28 +23,57 @@ export interface DimPart {
 
 /** Reads a part of a variable: one of each of its dimensions. */
 export async function readPart(
-  { snapshot, isDecoded }: ExportedDataset,
-  { source, shape, name }: ExportedVariable,
+  { snapshot, isDecoded: decode }: ExportedDataset,
+  { source, shape, dataType }: ExportedVariable,
   parts: readonly DimPart[],
   values: Values,
   signal: AbortSignal,
 ): Promise<ValueBlock> {
   if ("block" in source) return takeItems(source.block, shape, parts);
-  if ("points" in source) throw new Error(`expected the points of '${name}' to be read`);
+  const { array, kept, points = [], textLength } = source;
   const selection = source.selection.map((each, axis) => {
-    const part = parts[source.kept.indexOf(axis)];
-    return part === undefined ? each : restrict(each, part);
+    const part = parts[kept.indexOf(points.includes(axis) ? points[0]! : axis)];
+    return part === undefined ? each : sliceOfAxis(each, part.begin, part.count);
   });
-  const block = await values.read(snapshot, source.array, selection, { decode: isDecoded, signal });
-  if (source.textLength === undefined) return block;
-  const texts = itemValues(block.bytes, { ...block.dataType, itemSize: source.textLength });
-  return { shape: [texts!.length], dataType: TEXT_TYPE, bytes: new Uint8Array(), values: texts };
+  const rows = points.length === 0 ? undefined : rowsOf(selection, points);
+  const block =
+    rows === undefined
+      ? await values.read(snapshot, array, selection, { decode, signal })
+      : await values.readPoints(snapshot, array, rows, { decode, signal });
+  if (textLength !== undefined) {
+    const texts = itemValues(block.bytes, { ...block.dataType, itemSize: textLength });
+    return { shape: [texts!.length], dataType, bytes: new Uint8Array(), values: texts };
+  }
+  // Integers that have no other mark of missing ones.
+  const isMarked = rows !== undefined && dataType.kind === "f" && block.dataType.kind !== "f";
+  return isMarked ? withMissing(block, dataType, rows) : block;
 }
 
-function restrict(selection: AxisSelection, { begin, count }: DimPart): AxisSelection {
-  if ("indexes" in selection) return { indexes: Array.from(selection.indexes).slice(begin, begin + count) };
-  return { begin: selection.begin + begin * selection.step, count, step: selection.step };
+/** Returns a row of indexes per item, in C order, of a selection some of whose axes are taken together. */
+function rowsOf(selection: readonly AxisSelection[], points: readonly number[]): Int32Array {
+  const lengths = selection.map((each, axis) => (points.indexOf(axis) > 0 ? 1 : pickedLength(each)));
+  const strides = itemStrides({ chunkShape: lengths });
+  const rows = new Int32Array(elementCount(lengths) * selection.length);
+  for (const [axis, each] of selection.entries()) {
+    const stride = strides[points.includes(axis) ? points[0]! : axis]!;
+    const length = pickedLength(each);
+    for (let at = axis, item = 0; at < rows.length; at += selection.length, item += 1) {
+      const step = Math.floor(item / stride) % length;
+      rows[at] = "indexes" in each ? each.indexes[step]! : each.begin + step * each.step;
+    }
+  }
+  return rows;
 }
+
+function withMissing(block: ValueBlock, dataType: DataType, rows: Int32Array): ValueBlock {
+  const values = Float64Array.from(block.values as ArrayLike<number | bigint>, Number);
+  const rank = rows.length / values.length;
+  for (const [at, index] of rows.entries()) if (index < 0) values[Math.floor(at / rank)] = Number.NaN;
+  return { ...block, dataType, values, bytes: new Uint8Array(values.buffer) };
+}
+
+/** Items of a block of a stream that {@link readPart} reads. */
+const BLOCK_ITEMS = 2 ** 20;
 
 /** Reads the values of a variable in C order, from an item on, in blocks of some megabytes. */
 export async function* streamVariable(
@@ -50,20 +83,38 @@ export async function* streamVariable(
   options: StreamValuesOptions & { readonly signal: AbortSignal },
 ): AsyncGenerator<ValueBlock> {
   const { source, shape } = variable;
-  if ("selection" in source && source.textLength === undefined) {
+  if ("selection" in source && source.textLength === undefined && !source.points?.length) {
     const { snapshot, isDecoded: decode } = dataset;
     yield* values.stream(snapshot, source.array, source.selection, { decode, ...options });
     return;
   }
   const { firstItem = 0, byteOrder, signal } = options;
-  const whole = shape.map((count) => ({ begin: 0, count }));
-  const block = "block" in source ? source.block : await readPart(dataset, variable, whole, values, signal);
-  const { itemSize } = block.dataType;
-  // The bytes of texts of any length are none, and may be gone.
-  const bytes = itemSize === 0 ? new Uint8Array() : block.bytes.slice(firstItem * itemSize);
-  if (byteOrder === "big") swapWords(bytes, wordSizeOf(block.dataType));
-  const rest = block.values?.slice(firstItem);
-  yield { ...block, bytes, shape: [elementCount(block.shape) - firstItem], values: rest };
+  let end = 0;
+  for (const parts of boxesOf(shape, BLOCK_ITEMS)) {
+    const count = elementCount(parts.map((part) => part.count));
+    const skipped = Math.max(0, firstItem - end);
+    end += count;
+    if (skipped >= count) continue;
+    const block = await readPart(dataset, variable, parts, values, signal);
+    const bytes = block.bytes.slice(skipped * block.dataType.itemSize);
+    if (byteOrder === "big") swapWords(bytes, wordSizeOf(block.dataType));
+    yield { ...block, bytes, shape: [count - skipped], values: block.values?.slice(skipped) };
+  }
+}
+
+/** Cuts a shape into boxes of at most so many items that follow one another in C order. */
+export function* boxesOf(
+  [length, ...inner]: readonly number[],
+  maxItems: number,
+): Generator<readonly DimPart[], undefined> {
+  if (length === undefined) yield [];
+  if (length === undefined || inner.includes(0)) return undefined;
+  const step = Math.max(1, Math.floor(maxItems / elementCount(inner)));
+  for (let begin = 0; begin < length; begin += step) {
+    const part = { begin, count: Math.min(step, length - begin) };
+    for (const others of boxesOf(inner, maxItems)) yield [part, ...others];
+  }
+  return undefined;
 }
 
 /**
@@ -76,30 +127,23 @@ export function takeItems(
   parts: readonly DimPart[],
   axes: readonly number[] = [...parts.keys()],
 ): ValueBlock {
-  const strides = axes.map((axis) => (axis < 0 ? 0 : elementCount(blockShape.slice(axis + 1))));
-  const shape = [elementCount(parts.map(({ count }) => count))];
-  const indexes = new Uint32Array(shape[0]!);
-  indexes[0] = parts.reduce((sum, { begin }, axis) => sum + begin * strides[axis]!, 0);
-  // Grows the list from the innermost dimension outwards.
-  let filled = 1;
-  for (let axis = parts.length - 1; axis >= 0; axis -= 1) {
-    const stride = strides[axis]!;
-    const { count } = parts[axis]!;
-    for (let step = 1; step < count; step += 1)
-      for (let i = 0; i < filled; i += 1) indexes[step * filled + i] = indexes[i]! + step * stride;
-    filled *= count;
-  }
+  const from = axes.map((axis) => (axis < 0 ? 0 : elementCount(blockShape.slice(axis + 1))));
+  const lengths = parts.map(({ count }) => count);
+  const to = itemStrides({ chunkShape: lengths });
+  const places = parts.map(({ begin, count }) => ({
+    ...{ length: count, from: { first: begin, step: 1 }, to: { first: 0, step: 1 } },
+  }));
+  const shape = [elementCount(lengths)];
   if (isTexts(values)) {
-    const texts = Array.from(indexes, (index) => values[index]!);
+    const texts = new Array<string>(shape[0]!);
+    forEachPlace(places, from, to, (source, target) => {
+      texts[target] = values[source]!;
+    });
     return { shape, dataType, bytes: new Uint8Array(), values: texts };
   }
-  // Half floats are wider as values.
-  const isHalf = dataType.kind === "f" && dataType.itemSize === 2;
-  const items = isHalf ? new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2) : values;
-  const taken = new (items.constructor as new (length: number) => NumericArray)(indexes.length);
-  for (let i = 0; i < indexes.length; i += 1) taken[i] = items[indexes[i]!]!;
-  const own = new Uint8Array(taken.buffer as ArrayBuffer);
-  return { shape, dataType, bytes: own, values: isHalf ? itemValues(own, dataType) : taken };
+  const taken = new Uint8Array(shape[0]! * dataType.itemSize);
+  copyPlaces(bytes, from, taken, to, places, dataType.itemSize);
+  return { shape, dataType, bytes: taken, values: itemValues(taken, dataType) };
 }
 
 function isTexts(values: NumericArray | readonly string[]): values is readonly string[] {

@@ -2,8 +2,9 @@ import type { ArrayView, DatasetView } from "../dataset/dataset.js";
 import { wrongParameter } from "../http/query.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { nodeName, parentPath, type Variable } from "../model/data-tree.js";
-import type { DataType } from "../model/data-type.js";
+import { type DataType, parseDataType } from "../model/data-type.js";
 import type { AxisSelection } from "../values/values.js";
+import { pickedLength } from "../zarr/plan/item-pick.js";
 import { type ExportedDataset, type ExportedVariable, POINT, TEXT_TYPE } from "./exported-dataset.js";
 
 /** A variable, and where it is stored. */
@@ -11,15 +12,20 @@ interface PlannedVariable extends ExportedVariable {
   readonly path: string;
 }
 
+/** Steps of one dimension, and what becomes of it in the answer. */
+export interface StepSelection {
+  readonly selection: AxisSelection;
+  /**
+   * `steps` stay a dimension, one `step` is none. Those of `points`, one per point and negative for points outside, are taken together with
+   * the ones of other dimensions, along the dimension `point`.
+   */
+  readonly kind: "steps" | "step" | "points";
+}
+
 /** What is read along one dimension. */
-export interface DimSelection {
+export interface DimSelection extends StepSelection {
   /** Parameter or column that says it. */
   readonly parameter: string;
-  readonly selection: AxisSelection;
-  /** True if one index was asked for: the answer does not have the dimension. */
-  readonly isDropped: boolean;
-  /** An index per point, in place of `selection`; negative for a point that is outside. */
-  readonly points?: Int32Array;
 }
 
 /** One dimension of a group, which it may share with other groups. */
@@ -62,54 +68,57 @@ export function createSelectionPlan(
   isDecoded: boolean,
   dataTypeOf: (array: ArrayView) => DataType,
 ): ExportedDataset {
-  const nameOf = createDimNames();
+  const hasPoints = [...selections.values()].some(({ kind }) => kind === "points");
+  const nameOf = createDimNames(hasPoints ? [POINT] : []);
   const dims = new Map<string, number>();
-  const pointCount = [...selections.values()].find(({ points }) => points !== undefined)?.points?.length ?? 0;
-  // Of texts that are characters along an axis, a point would have the first one only.
-  const isWhole = (variable: Variable) =>
-    pointCount === 0 ||
-    variable.dataType.numpyName !== "bytes8" ||
-    variable.dims.every((_, at) => selections.has(dimOf(snapshot, variable, at).key));
-  const coordinates = coordinatesOf(snapshot, chosen).filter(isWhole);
 
   function describe(variable: Variable): PlannedVariable {
     const { path, shape } = variable;
     const array = snapshot.arrays.get(path)!;
     const axes = variable.dims.map((_, at) => dimOf(snapshot, variable, at));
     const found = axes.map(({ key }) => selections.get(key));
-    const isOfPoints = found.some((each) => each?.points !== undefined);
-    const isText =
-      isDecoded && !isOfPoints && variable.dataType.numpyName === "bytes8" && found.at(-1) === undefined;
+    const isText = isDecoded && variable.dataType.numpyName === "bytes8" && found.at(-1) === undefined;
     const textLength = isText ? shape.at(-1) : undefined;
-    const isKept = (at: number) =>
-      found[at]?.isDropped !== true && (textLength === undefined || at < shape.length - 1);
-    const kept = [...axes.keys()].filter(isKept);
+    const points = [...axes.keys()].filter((at) => found[at]?.kind === "points");
+    const kept = [...axes.keys()].filter((at) => {
+      const isCharacter = textLength !== undefined && at === shape.length - 1;
+      return found[at]?.kind !== "step" && !isCharacter && points.indexOf(at) <= 0;
+    });
     const selection = found.map((each, at) => each?.selection ?? { begin: 0, count: shape[at]!, step: 1 });
-    const own = kept.map((at): [string, number] => [nameOf(axes[at]!), countOf(selection[at]!)]);
-    if (isOfPoints) own.unshift([POINT, pointCount]);
+    const own = kept.map((at): [string, number] => [
+      points.includes(at) ? POINT : nameOf(axes[at]!),
+      pickedLength(selection[at]!),
+    ]);
     for (const [name, length] of own) dims.set(name, length);
+    const isOutside = points.some((at) => {
+      const { indexes } = selection[at] as { readonly indexes: Int32Array };
+      return indexes.some((index) => index < 0);
+    });
     return {
       name: path.replaceAll("/", "_"),
       path,
       isCoordinate: snapshot.tree.groups.get(groupPathOf(variable))!.coordinateNames.has(variable.name),
       dims: own.map(([name]) => name),
       shape: own.map(([, length]) => length),
-      dataType: textLength === undefined ? dataTypeOf(array) : TEXT_TYPE,
+      dataType: textLength === undefined ? typeOf(array, isOutside) : TEXT_TYPE,
       attrs: isDecoded ? decodedAttrs(variable.attrs) : storedAttrs(array),
-      source: isOfPoints
-        ? {
-            array,
-            get points() {
-              return pointRows(found, pointCount);
-            },
-          }
-        : { array, selection, kept, textLength },
+      source: { array, selection, kept, points, textLength },
     };
+  }
+
+  /** Integers without a fill value are doubles if a point is outside: nothing else says that it is missing. So does xarray's `reindex`. */
+  function typeOf(array: ArrayView, isOutside: boolean): DataType {
+    const type = dataTypeOf(array);
+    const hasMark = !isDecoded && array.document.fill_value !== null;
+    return isOutside && !hasMark && "iub".includes(type.kind) ? parseDataType("<f8") : type;
   }
 
   // Data variables first: the table has their order of dimensions.
   const data = chosen.map(describe);
-  const all = [...coordinates.map((each) => ({ ...describe(each), isCoordinate: true })), ...data];
+  const all = [
+    ...coordinatesOf(snapshot, chosen).map((each) => ({ ...describe(each), isCoordinate: true })),
+    ...data,
+  ];
   assertNames(all);
   return {
     ...{ snapshot, isDecoded, dims, attrs: attrsOf(snapshot, chosen) },
@@ -125,22 +134,6 @@ function assertNames(variables: readonly PlannedVariable[]): void {
       throw wrongParameter("var", "ambiguous_name", `one variable that is '${name}' without slashes`, path);
     names.add(name);
   }
-}
-
-/** Interleaves the indexes of axes: a row per point. */
-function pointRows(axes: readonly (DimSelection | undefined)[], count: number): Int32Array {
-  const rows = new Int32Array(count * axes.length);
-  for (const [axis, each] of axes.entries()) {
-    const fixed = each !== undefined && "begin" in each.selection ? each.selection.begin : 0;
-    for (let point = 0; point < count; point += 1)
-      rows[point * axes.length + axis] = each?.points === undefined ? fixed : each.points[point]!;
-  }
-  return rows;
-}
-
-/** Returns the number of indexes of a selection. */
-export function countOf(selection: AxisSelection): number {
-  return "indexes" in selection ? selection.indexes.length : selection.count;
 }
 
 /** Returns the coordinates that go with variables: all of their groups whose dimensions these have, as in `dataset[names]` of xarray. */
@@ -163,9 +156,9 @@ function coordinatesOf(snapshot: DatasetView, chosen: readonly Variable[]): Vari
   return [...found].filter((variable) => !chosen.includes(variable));
 }
 
-/** Creates the function that names dimensions in an answer, after the variables of their labels: no two alike. */
-function createDimNames(): (dim: Dim) => string {
-  const keys = new Map<string, string>();
+/** Creates the function that names dimensions in an answer, after the variables of their labels: no two alike, and none as in `taken`. */
+function createDimNames(taken: readonly string[]): (dim: Dim) => string {
+  const keys = new Map(taken.map((name) => [name, ""]));
   return ({ key, name, owner }) => {
     let text = owner === undefined ? name : owner.path.replaceAll("/", "_");
     for (let count = 1; (keys.get(text) ?? key) !== key; count += 1) text = `${name}_${count}`;

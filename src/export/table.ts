@@ -4,7 +4,7 @@ import { type DataType, parseDataType } from "../model/data-type.js";
 import { NOT_A_TIME } from "../model/fill-value.js";
 import type { ValueBlock, Values } from "../values/values.js";
 import { type ExportedDataset, type ExportedVariable, POINT, TEXT_TYPE } from "./exported-dataset.js";
-import { type DimPart, readPart, streamVariable, takeItems } from "./read-variable.js";
+import { boxesOf, type DimPart, readPart, streamVariable, takeItems } from "./read-variable.js";
 
 /** A column of a table. */
 export interface TableColumn {
@@ -49,8 +49,8 @@ const INDEX_TYPE = parseDataType("<i8");
 const NANOSECONDS_PER_DAY = 86_400_000_000_000n;
 
 /**
- * Returns the columns of `to_dataframe().reset_index()`: dimensions, then all other variables. Points have no labels and no column.
- * Decoded times are text of ISO 8601.
+ * Returns the columns of `to_dataframe().reset_index()`: dimensions, then all other variables. Points have no labels, and no column if
+ * each is one row. Decoded times are text of ISO 8601.
  */
 export function tableColumns(dataset: ExportedDataset): readonly TableColumn[] {
   const { dims, variables } = dataset;
@@ -64,7 +64,9 @@ export function tableColumns(dataset: ExportedDataset): readonly TableColumn[] {
   const labels = [...dims.keys()].flatMap((name): TableColumn[] => {
     const variable = variables.find((each) => each.name === name && isLabels(each));
     if (variable !== undefined) return [columnOf(variable)];
-    return name === POINT ? [] : [{ name, dims: [name], variable, time: undefined, dataType: INDEX_TYPE }];
+    return name === POINT && dims.size === 1
+      ? []
+      : [{ name, dims: [name], variable, time: undefined, dataType: INDEX_TYPE }];
   });
   const others = variables.filter((variable) => !isLabels(variable));
   const data = others.filter(({ isCoordinate }) => !isCoordinate);
@@ -163,21 +165,6 @@ function withDates(block: ValueBlock, { time, dataType }: TableColumn): ValueBlo
   // Like numbers that are missing, dates are empty fields.
   const values = numbers.map((value) => format(value).replace(/^NaT$/, ""));
   return { ...block, dataType, values, bytes: new Uint8Array() };
-}
-
-/** Cuts a shape into boxes of at most so many items that follow one another in C order. */
-function* boxesOf(
-  [length, ...inner]: readonly number[],
-  maxItems: number,
-): Generator<readonly DimPart[], undefined> {
-  if (length === undefined) yield [];
-  if (length === undefined || inner.includes(0)) return undefined;
-  const step = Math.max(1, Math.floor(maxItems / elementCount(inner)));
-  for (let begin = 0; begin < length; begin += step) {
-    const part = { begin, count: Math.min(step, length - begin) };
-    for (const others of boxesOf(inner, maxItems)) yield [part, ...others];
-  }
-  return undefined;
 }
 
 function indexBlock({ begin, count }: DimPart): ValueBlock {

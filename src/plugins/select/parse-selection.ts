@@ -1,4 +1,5 @@
 import { type LabelMethod, parseQuery, wrongParameter } from "../../plugin-api.js";
+import type { PointTable } from "./parse-points.js";
 
 /** What a query says about one axis. Texts are as in the query. */
 export type AxisQuery =
@@ -13,16 +14,25 @@ export type AxisQuery =
       end: number | undefined;
       step: number;
       text: string;
-    }>;
+    }>
+  /** A label per point. */
+  | (Readonly<{ kind: "points"; points: PointTable; column: number }> & PointLookup);
 
-/** What a query says about one axis, and the parameter that says it. */
+/** How labels of points are found. */
+interface PointLookup {
+  readonly method: LabelMethod;
+  /** Greatest distance from the label that is found, in units of the coordinate, or a duration such as `PT6H`. */
+  readonly tolerance: string | undefined;
+}
+
+/** What a query says about one axis, and the parameter, or the column of points, that says it. */
 export interface AxisParameter {
   readonly parameter: string;
   readonly query: AxisQuery;
 }
 
-/** A parsed query. */
-export interface SelectionQuery {
+/** A parsed query. How labels are found is for points. */
+export interface SelectionQuery extends PointLookup {
   /** As they came; empty for all variables that have a selected dimension. */
   readonly variables: readonly string[];
   /** By dimension or coordinate. */
@@ -31,10 +41,6 @@ export interface SelectionQuery {
   readonly format: string | undefined;
   /** Undefined if the format decides. */
   readonly isDecoded: boolean | undefined;
-  /** For points: how all their labels are found. */
-  readonly method: LabelMethod;
-  /** For points: greatest distance from the label that is found, in units of the coordinate, or a duration such as `PT6H`. */
-  readonly tolerance: string | undefined;
 }
 
 const METHODS: readonly string[] = ["exact", "nearest", "ffill", "bfill"];

@@ -1,14 +1,7 @@
 import { createHash } from "node:crypto";
 import {
-  type ArrayView,
-  type AxisSelection,
-  type Coordinates,
   chooseMediaType,
-  countOf,
-  type DatasetView,
   type DatasetWriter,
-  type DimSelection,
-  type ExportedDataset,
   exportedByteLength,
   type Plugin,
   type PluginContext,
@@ -16,29 +9,18 @@ import {
   type QueryParameter,
   type RouteRequest,
   type StreamReply,
-  type Values,
-  type Variable,
   writeArrow,
   writeCsv,
   writeJson,
   writeNetcdf,
   writeNpy,
-  wrongParameter,
   ZpublishError,
 } from "../../plugin-api.js";
 import type { PointTable } from "./parse-points.js";
-import { type AxisQuery, parseSelection, type SelectionQuery } from "./parse-selection.js";
-import { placePoints, readPointPlan } from "./plan-points.js";
-import {
-  candidateVariables,
-  everyNth,
-  type GridQuestion,
-  gridQuestion,
-  labelledVariables,
-  type PlanContext,
-  planSelection,
-} from "./plan-selection.js";
+import { parseSelection } from "./parse-selection.js";
+import { planSelection } from "./plan-selection.js";
 
+/** Runs in the pool. */
 const PARSE_POINTS = new URL("./parse-points.js", import.meta.url);
 
 /** Greatest body of points: some hundred thousand of them. */
@@ -154,7 +136,8 @@ const selectPlugin = {
         summary: "A piece of a dataset, as NetCDF, CSV, JSON, npy or Arrow",
         description:
           "Values equal those of xarray's `sel` and `isel`. Its size is known before anything is read; larger ones than `--max-selection` are answered 413. " +
-          "`POST` sends points instead, as CSV with columns named after dimensions or coordinates, or as GeoJSON; other columns and properties are carried along.",
+          "`POST` sends points instead, as CSV with columns named after dimensions or coordinates, or as GeoJSON; other columns and properties are carried along. " +
+          "Dimensions that points do not name stay: a series at each of them.",
         contentType: "application/json",
         parameters: { dataset_id: "Id of the dataset" },
         query: QUERY,
@@ -202,14 +185,12 @@ async function serveSelection(context: PluginContext, request: RouteRequest): Pr
     ],
   } as const;
   const make = async (): Promise<StreamReply> => {
-    const { plan, columns } = await planRequest(context, snapshot, query, isDecoded, points);
+    const answer = { isDecoded, keepsTexts: name === "csv" };
+    const plan = await planSelection(context.values, snapshot, query, answer, points);
     const needed = exportedByteLength(plan, format.isTable);
     assertSize(needed, context);
-    const read = { values: context.values, signal };
-    const readable =
-      points === undefined ? plan : await readPointPlan(plan, points, columns, name === "csv", read);
     const heldByteLength = Math.min(HELD_BYTES, 2 * needed + 2 ** 20);
-    const { pieces, ...length } = await format.write(readable, context.values, signal);
+    const { pieces, ...length } = await format.write(plan, context.values, signal);
     // Texts are as long as the longest of them.
     assertSize(length.byteLength ?? 0, context, LAYOUT_BYTES);
     const ofClient: StreamReply["pieces"] = (range, client) => pieces(range, client.signal);
@@ -247,65 +228,4 @@ function acceptedFormat(accept: string | undefined): string {
   const types = NAMES.map((name) => FORMATS[name]!.contentType.split(";", 1)[0]!);
   const type = chooseMediaType(accept, types);
   return NAMES[type === undefined ? 0 : types.indexOf(type)]!;
-}
-
-/** Reads the coordinates that a query needs, and plans it. */
-async function planRequest(
-  { values }: PluginContext,
-  snapshot: DatasetView,
-  query: SelectionQuery,
-  isDecoded: boolean,
-  points: PointTable | undefined,
-): Promise<{ readonly plan: ExportedDataset; readonly columns: ReadonlySet<string> }> {
-  const candidates = candidateVariables(snapshot, query);
-  const isByLabel = ({ kind }: AxisQuery) => kind === "labels" || kind === "range";
-  const labels = [...query.axes].filter(([, asked]) => isByLabel(asked.query));
-  const names = [...labels.map(([name]) => name), ...(points?.names ?? [])];
-  const coordinates = new Map<Variable, Coordinates>();
-  const cells = new Map<Variable, readonly [DimSelection, DimSelection]>();
-  if (names.length > 0)
-    for (const variable of labelledVariables(candidates, names)) {
-      const array = snapshot.arrays.get(variable.path)!;
-      const own = await values.coordinates(snapshot, array);
-      coordinates.set(variable, own);
-      const question = gridQuestion(query.axes, variable, own);
-      if (question !== undefined) cells.set(variable, await askGrid(values, snapshot, array, question));
-    }
-  const context: PlanContext = {
-    snapshot,
-    coordinatesOf: (variable) => coordinates.get(variable),
-    cellsOf: (variable) => cells.get(variable),
-    dataTypeOf: (array) => values.dataType(array, isDecoded),
-  };
-  const placed = points && (await placePoints(context, values, query, candidates, points));
-  const plan = planSelection(context, query, candidates, isDecoded, placed?.selections);
-  return { plan, columns: placed?.columns ?? new Set() };
-}
-
-/** Finds the rows and columns of a curvilinear grid. @throws ZpublishError `invalid-query` if there are none */
-async function askGrid(
-  values: Values,
-  snapshot: DatasetView,
-  array: ArrayView,
-  { lat, lon, latitudes, longitudes }: GridQuestion,
-): Promise<readonly [DimSelection, DimSelection]> {
-  const isBox = lat.query.kind === "range" && lon.query.kind === "range";
-  const [north, north2] = latitudes;
-  const [east, east2] = longitudes;
-  let [y, x]: AxisSelection[] = [];
-  if (isBox) ({ y, x } = await values.cellBox(snapshot, array, [north, north2], [east, east2]));
-  else {
-    const [{ cell } = { cell: -1 }] = await values.nearestCells(snapshot, array, [[north!, east!]]);
-    const width = array.variable.shape[(await values.coordinates(snapshot, array)).grid!.x]!;
-    const count = cell < 0 ? 0 : 1;
-    [y, x] = [Math.floor(cell / width), cell % width].map((begin) => ({ begin, count, step: 1 }));
-  }
-  const received = `${north}/${north2 ?? ""}, ${east}/${east2 ?? ""}`;
-  if (y === undefined || x === undefined || countOf(y) === 0 || countOf(x) === 0)
-    throw wrongParameter(lat.parameter, "empty_selection", "a region with cells of the grid", received);
-  const stepOf = ({ query }: typeof lat) => (query.kind === "range" ? query.step : 1);
-  return [
-    { parameter: lat.parameter, selection: everyNth(y, stepOf(lat)), isDropped: !isBox },
-    { parameter: lon.parameter, selection: everyNth(x, stepOf(lon)), isDropped: !isBox },
-  ];
 }

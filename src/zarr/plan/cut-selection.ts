@@ -223,13 +223,13 @@ function* runsOfAxis(axis: PickedAxis, chunkLength: number, wanted: number, most
   }
 }
 
-/** Returns part of a picked axis. */
-export function sliceOfAxis(axis: PickedAxis, begin: number, count: number): PickedAxis {
+/** Returns part of a picked axis: every `step`-th index from a position on. */
+export function sliceOfAxis(axis: PickedAxis, begin: number, count: number, step = 1): PickedAxis {
   if ("indexes" in axis) {
-    const indexes = Float64Array.from({ length: count }, (_, i) => axis.indexes[begin + i]!);
+    const indexes = Float64Array.from({ length: count }, (_, i) => axis.indexes[begin + i * step]!);
     return { indexes };
   }
-  return { begin: axis.begin + begin * axis.step, count, step: axis.step };
+  return { begin: axis.begin + begin * axis.step, count, step: axis.step * step };
 }
 
 /** Points that are looked at between two looks at the clock. */

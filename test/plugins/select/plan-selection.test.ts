@@ -3,15 +3,10 @@ import type { CoordinateAxis } from "../../../src/cf/axis-labels.js";
 import type { DatasetSnapshot } from "../../../src/dataset/dataset.js";
 import { ZpublishError } from "../../../src/errors.js";
 import { type ExportedDataset, exportedByteLength } from "../../../src/export/exported-dataset.js";
-import type { DimSelection } from "../../../src/export/selection-plan.js";
 import type { Variable } from "../../../src/model/data-tree.js";
+import parsePoints from "../../../src/plugins/select/parse-points.js";
 import { parseSelection } from "../../../src/plugins/select/parse-selection.js";
-import {
-  candidateVariables,
-  gridQuestion,
-  type PlanContext,
-  planSelection,
-} from "../../../src/plugins/select/plan-selection.js";
+import { type PlanValues, planSelection } from "../../../src/plugins/select/plan-selection.js";
 import type { Coordinates } from "../../../src/values/values.js";
 import { fakeSnapshot, fakeType } from "../../support/datasets/fake-snapshot.js";
 
@@ -80,21 +75,30 @@ function coordinatesOf({ dims, shape }: Variable): Coordinates {
   return { axes, crs: "degrees", grid: undefined };
 }
 
-function plan(
+/** Values that know all coordinates; nothing else can be read. */
+const VALUES_OF: PlanValues = {
+  coordinates: async (_, { variable }) => coordinatesOf(variable),
+  cellBox: async () => t.fail("no question about cells") as never,
+  nearestCells: async () => t.fail("no question about cells") as never,
+  dataType: ({ variable }) => variable.dataType,
+};
+
+/** @param points CSV. */
+async function plan(
   snapshot: DatasetSnapshot,
   text: string,
-  isDecoded = false,
-  more: Partial<PlanContext> = {},
-): ExportedDataset {
-  const query = parseSelection(text, ["nc"], false);
-  const dataTypeOf: PlanContext["dataTypeOf"] = ({ variable }) => variable.dataType;
-  const context = { snapshot, coordinatesOf, cellsOf: () => undefined, dataTypeOf, ...more };
-  return planSelection(context, query, candidateVariables(snapshot, query), isDecoded);
+  { isDecoded = false, points, ...more }: { isDecoded?: boolean; points?: string } & Partial<PlanValues> = {},
+): Promise<ExportedDataset> {
+  const query = parseSelection(text, ["nc"], points !== undefined);
+  const table =
+    points === undefined ? undefined : parsePoints({ body: Buffer.from(points), contentType: "text/csv" });
+  const form = { isDecoded, keepsTexts: false };
+  return planSelection({ ...VALUES_OF, ...more }, snapshot, query, form, table);
 }
 
-function refusal(run: () => unknown): Record<string, unknown> {
+async function refusal(plan: Promise<unknown>): Promise<Record<string, unknown>> {
   try {
-    run();
+    await plan;
   } catch (error) {
     if (error instanceof ZpublishError) return { code: error.code, message: error.message, ...error.details };
     throw error;
@@ -136,7 +140,7 @@ t.test("a query says which variables and coordinates are answered", async (t) =>
   ];
   for (const [snapshot, query, expected] of cases) {
     const words = (text: string) => text.match(/\w+\([^)]*\)/g)?.sort();
-    t.strictSame(words(outline(plan(snapshot, query))), words(expected), query);
+    t.strictSame(words(outline(await plan(snapshot, query))), words(expected), query);
   }
 });
 
@@ -161,13 +165,16 @@ t.test("labels and indexes become indexes as in xarray", async (t) => {
     ["isel.lon=-100:100", 2, range(0, 6)],
   ];
   for (const [query, axis, expected] of cases) {
-    const { source } = plan(AIR, `var=t2m&${query}`).variables.at(-1)!;
-    t.strictSame("selection" in source && source.selection[axis], expected, query);
+    const { source } = (await plan(AIR, `var=t2m&${query}`)).variables.at(-1)!;
+    const selection = "selection" in source ? source.selection[axis] : undefined;
+    const plain =
+      selection && "indexes" in selection ? { indexes: Array.from(selection.indexes) } : selection;
+    t.strictSame(plain, expected, query);
   }
 });
 
 t.test("bytes are known", async (t) => {
-  const piece = plan(AIR, "var=t2m&isel.time=0:2&lat=50");
+  const piece = await plan(AIR, "var=t2m&isel.time=0:2&lat=50");
   t.equal(exportedByteLength(piece), 2 * 6 * 2 + 2 * 8 + 8 + 6 * 8 + 8);
   t.strictSame(
     [...piece.dims],
@@ -179,90 +186,122 @@ t.test("bytes are known", async (t) => {
 });
 
 t.test("attributes are those of the answer", async (t) => {
-  const stored = plan(AIR, "var=t2m&lat=50").variables.at(-1)!;
+  const stored = (await plan(AIR, "var=t2m&lat=50")).variables.at(-1)!;
   t.strictSame(stored.attrs, { ...PACKED, _FillValue: 0, coordinates: "height lat" });
-  t.strictSame(plan(AIR, "var=t2m", true).variables.at(-1)!.attrs, {
-    units: "K",
-    coordinates: "height",
-    grid_mapping: "crs",
-  });
-  const flat = plan(TREE, "var=a");
+  const decoded = await plan(AIR, "var=t2m", { isDecoded: true });
+  t.strictSame(decoded.variables.at(-1)!.attrs, { units: "K", grid_mapping: "crs", coordinates: "height" });
+  const flat = await plan(TREE, "var=a");
   t.strictSame(flat.attrs, { title: "tree", level: 1 });
   const t2m = flat.variables.find(({ name }) => name === "a_t2m");
   t.strictSame(t2m?.attrs, { _FillValue: "NaN", ancillary_variables: "a_quality a_time: a_time" });
 });
 
-t.test("what cannot be answered is refused with what was expected and received", async (t) => {
-  const cases: [string, string, string, RegExp][] = [
-    ["var=t3m", "var", "unknown_variable", /a variable: time, lat, lon.*received 't3m'/],
-    ["var=", "var", "unknown_variable", /received ''/],
-    ["level=1", "level", "unknown_dimension", /time, lat, lon.*received 'level'/],
-    ["isel.level=1", "isel.level", "unknown_dimension", /received 'isel.level'/],
-    ["var=mean&lat=50", "lat", "unknown_dimension", /a dimension: time/],
-    ["lat=51", "lat", "label", /60 to 40.*received '51'/],
-    ["lat=north", "lat", "label", /a number.*received 'north'/],
-    ["lat=ffill::61", "lat", "empty_selection", /received '61'/],
-    ["lat=70/80", "lat", "empty_selection", /60 to 40.*received '70\/80'/],
-    ["time=2001", "time", "label", /received '2001'/],
-    ["time=2000-13-01", "time", "label", /ISO 8601/],
-    ["isel.lat=3", "isel.lat", "index_error", /-3 to 2, received '3'/],
-    ["isel.lat=2:2", "isel.lat", "empty_selection", /indexes 0 to 2, received '2:2'/],
-    ["lat=50&latitude=40", "latitude", "contradiction", /either it or 'lat'/],
-  ];
-  for (const [query, parameter, type, message] of cases)
-    t.match(
-      refusal(() => plan(AIR, query)),
-      { code: "invalid-query", parameter, type, message },
-      query,
-    );
-  t.match(
-    refusal(() => plan(AIR, "var=time&lat=50")),
-    { parameter: "lat", type: "unknown_dimension" },
-  );
+/** A grid of 6 rows and 4 columns that two variables share, and one of their own for winds. */
+const CURVED = fakeSnapshot("curved", {
+  variables: {
+    ice: { dims: ["time", "y", "x"], shape: [2, 6, 4] },
+    snow: { dims: ["y", "x"], shape: [6, 4] },
+    wind: { dims: ["y_u", "x"], shape: [7, 4] },
+    mean: { dims: ["time"], shape: [2] },
+    nav_lat: { dims: ["y", "x"], shape: [6, 4], coordinate: true },
+    nav_lon: { dims: ["y", "x"], shape: [6, 4], coordinate: true },
+  },
 });
 
-t.test("a curvilinear grid is asked for a box or a cell, by latitude and longitude together", async (t) => {
-  const [variable] = [
-    ...fakeSnapshot("curved", {
-      variables: { ice: { dims: ["y", "x"], shape: [2, 3] } },
-    }).tree.root.variables.values(),
+/** Answers questions about cells, and notes them. */
+function curvedValues() {
+  const asked: string[] = [];
+  const values: Partial<PlanValues> = {
+    coordinates: async (_, { variable }) => {
+      const [y, x] = [variable.dims.findIndex((dim) => dim.startsWith("y")), variable.dims.indexOf("x")];
+      const end = variable.dims[y] === "y_u" ? "_u" : "";
+      const grid = y < 0 ? undefined : { latitude: `nav_lat${end}`, longitude: `nav_lon${end}`, y, x };
+      return { ...coordinatesOf(variable), crs: undefined, grid };
+    },
+    cellBox: async (_, { variable }, latitudes, longitudes) => {
+      asked.push(`${variable.path}: ${latitudes} ${longitudes}`);
+      return {
+        y: { begin: 1, count: latitudes[0] === 80 ? 0 : 4, step: 1 },
+        x: { begin: 0, count: 3, step: 1 },
+      };
+    },
+    nearestCells: async (_, { variable }, places) => {
+      asked.push(`${variable.path}: ${[...places].join(" ")}`);
+      return Array.from(places, ([latitude], at) => ({ cell: 9 + at, distance: latitude * 1e5 }));
+    },
+  };
+  return { asked, values };
+}
+
+const LATLON = "lat,lon,name\n1,2,a\n3,4,b\n";
+
+t.test("a curvilinear grid is asked once for all its variables, for a box, a cell or points", async (t) => {
+  const cases: [query: string, points: string | undefined, asked: readonly string[], expected: string][] = [
+    [
+      ...(["var=ice&var=snow&lat=40/60&lon=-10/5", undefined, ["ice: 40,60 -10,5"]] as const),
+      "nav_lat(y 4, x 3) nav_lon(y 4, x 3) ice(time 2, y 4, x 3) snow(y 4, x 3)",
+    ],
+    [
+      ...(["var=snow&lat=40/60&lon=../..&step.lat=3", undefined, ["snow: 40,60 ,"]] as const),
+      "nav_lat(y 2, x 3) nav_lon(y 2, x 3) snow(y 2, x 3)",
+    ],
+    [
+      ...(["var=ice&nav_lat=nearest::1&nav_lon=nearest::2", undefined, ["ice: 1,2"]] as const),
+      "nav_lat() nav_lon() ice(time 2)",
+    ],
+    [
+      ...(["lat=nearest::1&lon=nearest::2", undefined, ["ice: 1,2", "wind: 1,2"]] as const),
+      "nav_lat() nav_lon() ice(time 2) snow() wind()",
+    ],
+    [
+      ...(["var=ice&var=snow&method=nearest", LATLON, ["ice: 1,2 3,4"]] as const),
+      "name(point 2) nav_lat(point 2) nav_lon(point 2) ice(time 2, point 2) snow(point 2)",
+    ],
+    [...(["var=snow&isel.y=0&isel.x=0:2", undefined, []] as const), "nav_lat(x 2) nav_lon(x 2) snow(x 2)"],
   ];
-  const grid = { latitude: "nav_lat", longitude: "nav_lon", y: 0, x: 1 };
-  const own = { ...coordinatesOf(variable!), grid };
-  const ask = (text: string) => gridQuestion(parseSelection(text, [], false).axes, variable!, own);
-  t.match(ask("lat=40/60&lon=-10/.."), { latitudes: [40, 60], longitudes: [-10, undefined] });
-  t.match(ask("nav_lat=nearest::1&nav_lon=nearest::2"), { latitudes: [1], longitudes: [2] });
-  t.equal(ask("isel.y=1"), undefined);
-  for (const text of [
-    "lat=40/60",
-    "lat=40/60&lon=nearest::3",
-    "lat=40&lon=3",
-    "lat=a/b&lon=1/2",
-    "isel.lat=1&lon=1/2",
-  ])
-    t.match(
-      refusal(() => ask(text)),
-      { code: "invalid-query", type: "grid" },
-      text,
-    );
+  for (const [query, points, expectedQuestions, expected] of cases) {
+    const { asked, values } = curvedValues();
+    t.equal(outline(await plan(CURVED, query, { ...values, ...(points && { points }) })), expected, query);
+    t.strictSame(asked, expectedQuestions, query);
+  }
+  const { values } = curvedValues();
+  const near = await plan(CURVED, "var=snow&method=nearest&tolerance=2", { ...values, points: LATLON });
+  const { source } = near.variables.at(-1)!;
+  t.match(source, { selection: [{ indexes: Int32Array.of(2, -1) }, { indexes: Int32Array.of(1, -1) }] });
+});
+
+t.test("a dimension of cells that is named like their latitudes is no latitude", async (t) => {
+  const swath = fakeSnapshot("swath", {
+    variables: { rain: { dims: ["lat", "lon"], shape: [3, 6] } },
+  });
+  const coordinates: PlanValues["coordinates"] = async (_, { variable }) => {
+    const axes = coordinatesOf(variable).axes.map((axis) => ({
+      ...axis,
+      variable: undefined,
+      values: undefined,
+    }));
+    return { axes, crs: undefined, grid: { latitude: "latitude", longitude: "longitude", y: 0, x: 1 } };
+  };
+  const { asked, values } = curvedValues();
+  const { variables } = await plan(swath, "var=rain&lat=1/2&lon=3/4", { ...values, coordinates });
+  t.same(variables[0]?.shape, [4, 3]);
+  t.same(asked, ["rain: 1,2 3,4"]);
+  t.same((await plan(swath, "var=rain&isel.lat=1", { coordinates })).variables[0]?.shape, [6]);
 });
 
 t.test("coordinates of a projection are no latitudes, even if they are degrees", async (t) => {
-  const rotated: PlanContext["coordinatesOf"] = (variable) => {
-    const { axes } = coordinatesOf(variable);
-    const named = axes.map((axis) => ({ ...axis, dim: `r${axis.dim}` }));
-    return {
-      axes: named,
-      crs: { projection: "+proj=ob_tran" } as unknown as Coordinates["crs"],
-      grid: undefined,
-    };
-  };
   const text = "var=sea&latitude=50";
-  t.match(
-    refusal(() => plan(AIR, text, false, { coordinatesOf: rotated })),
-    { parameter: "latitude" },
-  );
-  t.equal(outline(plan(AIR, text)), "lat() lon(lon 6) height() sea(lon 6)");
+  for (const crs of [undefined, { definition: "+proj=ob_tran", scale: 1 }]) {
+    const coordinates: PlanValues["coordinates"] = async (_, { variable }) => {
+      const axes = coordinatesOf(variable).axes.map((axis) => ({ ...axis, dim: `r${axis.dim}` }));
+      return { axes, crs, grid: undefined };
+    };
+    t.match(await refusal(plan(AIR, text, { coordinates })), {
+      parameter: "latitude",
+      type: "unknown_dimension",
+    });
+  }
+  t.equal(outline(await plan(AIR, text)), "lat() lon(lon 6) height() sea(lon 6)");
 });
 
 t.test("two variables that have one name without slashes are refused", async (t) => {
@@ -270,38 +309,86 @@ t.test("two variables that have one name without slashes are refused", async (t)
     variables: { a_v: { dims: ["x"], shape: [2] } },
     groups: { a: { variables: { v: { dims: ["x"], shape: [2] } } } },
   });
-  t.match(
-    refusal(() => plan(twice, "var=a_v&var=a/v")),
-    { parameter: "var", type: "ambiguous_name" },
-  );
-  t.equal(outline(plan(twice, "var=a/v")), "a_v(x 2)");
+  t.match(await refusal(plan(twice, "var=a_v&var=a/v")), { parameter: "var", type: "ambiguous_name" });
+  t.equal(outline(await plan(twice, "var=a/v")), "a_v(x 2)");
 });
 
-t.test("points take the place of dimensions", async (t) => {
-  const points = (parameter: string, indexes: readonly number[]): DimSelection => ({
-    ...{ parameter, points: Int32Array.from(indexes), selection: range(0, 1), isDropped: true },
+t.test("points take the place of dimensions, and others stay", async (t) => {
+  const points = "lat,lon,id\n60,300,7\n40,0,8\n50,60,9\n";
+  const cases: [query: string, points: string, expected: string][] = [
+    [
+      ...(["var=t2m&isel.time=1", points] as const),
+      "id(point 3) time() lat(point 3) lon(point 3) height() t2m(point 3)",
+    ],
+    [
+      ...(["var=t2m", points] as const),
+      "id(point 3) time(time 4) lat(point 3) lon(point 3) height() t2m(time 4, point 3)",
+    ],
+    [
+      ...(["var=t2m&time=2000-01-02/2000-01-03", points] as const),
+      "id(point 3) time(time 2) lat(point 3) lon(point 3) height() t2m(time 2, point 3)",
+    ],
+    [
+      ...(["var=t2m", "time,lon\n2000-01-01,0\n2000-01-02,60\n"] as const),
+      "time(point 2) lat(lat 3) lon(point 2) height() t2m(point 2, lat 3)",
+    ],
+    [
+      ...(["", points] as const),
+      "id(point 3) time(time 4) lat(point 3) lon(point 3) height() t2m(time 4, point 3) sea(point 3)",
+    ],
+    [
+      ...(["var=sea", "lat,lon,latitude\n60,0,1\n"] as const),
+      "latitude(point 1) lat(point 1) lon(point 1) height() sea(point 1)",
+    ],
+  ];
+  for (const [query, csv, expected] of cases)
+    t.equal(outline(await plan(AIR, query, { points: csv })), expected, `${query} ${csv}`);
+  const piece = await plan(AIR, "var=t2m&isel.time=1:3", { points });
+  t.match(piece.variables.at(-1)?.source, {
+    selection: [range(1, 2), { indexes: Int32Array.of(0, 2, 1) }, { indexes: Int32Array.of(5, 0, 1) }],
+    kept: [0, 1],
+    points: [1, 2],
   });
-  const places = new Map([
-    ["lat", points("lat", [0, 2])],
-    ["lon", points("lon", [5, -1])],
-  ]);
-  const ask = (text: string) => {
-    const query = parseSelection(text, [], true);
-    const dataTypeOf: PlanContext["dataTypeOf"] = ({ variable }) => variable.dataType;
-    const context = { snapshot: AIR, coordinatesOf, cellsOf: () => undefined, dataTypeOf };
-    return planSelection(context, query, candidateVariables(AIR, query), false, places);
+  t.same(
+    [...piece.dims],
+    [
+      ["time", 2],
+      ["point", 3],
+    ],
+  );
+  t.equal(exportedByteLength(piece), 2 * 3 * 2 + 2 * 8 + 3 * 8 + 3 * 8 + 8 + 3 * 8);
+});
+
+t.test("a dimension of the dataset that is called point is another one than that of points", async (t) => {
+  const buoys = fakeSnapshot("buoys", {
+    variables: {
+      time: { dims: ["time"], shape: [4], type: F8 },
+      t: { dims: ["time", "point"], shape: [4, 5] },
+    },
+  });
+  const { dims } = await plan(buoys, "var=t", { points: "time\n2000-01-01\n2000-01-02\n" });
+  t.same(
+    [...dims],
+    [
+      ["point", 2],
+      ["point_1", 5],
+    ],
+  );
+  t.same(
+    [...(await plan(buoys, "var=t")).dims],
+    [
+      ["time", 4],
+      ["point", 5],
+    ],
+  );
+});
+
+t.test("integers without a fill value are doubles if a point is outside", async (t) => {
+  const typeOf = async (points: string, isDecoded: boolean) => {
+    const { variables } = await plan(AIR, "var=sea&lon=0&method=ffill", { points, isDecoded });
+    return variables.at(-1)?.dataType.numpyName;
   };
-  const answer = ask("var=t2m&isel.time=1");
-  t.equal(outline(answer), "time() lat(point 2) lon(point 2) height() t2m(point 2)");
-  const { source } = answer.variables.at(-1)!;
-  t.strictSame("points" in source && [...source.points], [1, 0, 5, 1, 2, -1]);
-  t.strictSame(outline(ask("")), "lat(point 2) lon(point 2) height() sea(point 2) crs()");
-  t.match(
-    refusal(() => ask("var=t2m")),
-    { parameter: "time", type: "missing", message: /for time of 't2m'/ },
-  );
-  t.match(
-    refusal(() => ask("var=t2m&isel.time=1&lat=50")),
-    { parameter: "lat", type: "contradiction" },
-  );
+  t.same(await typeOf("lat\n60\n", true), "int16");
+  t.same(await typeOf("lat\n70\n", true), "float64");
+  t.same(await typeOf("lat\n70\n", false), "int16");
 });

@@ -170,6 +170,10 @@ const PLACES = "lat,lon\n61,8.6\n15,-29\n39.9,359\n";
 const AT = 'lat=xr.DataArray([61, 15, 39.9], dims="point"), lon=xr.DataArray([8.6, 331, 359], dims="point")';
 const CELLS =
   "[np.unravel_index(((ds.nav_lat.values - a) ** 2 + (((ds.nav_lon.values - b + 180) % 360 - 180) * np.cos(np.radians(a))) ** 2).argmin(), ds.nav_lat.shape) for a, b in ((61.2, -5), (66.9, 4.1))]";
+interface PointCase extends Case {
+  readonly csv: string;
+}
+
 /** Points, in CSV. The seam of longitudes lies between 330 and 360: 359 is nearest to 0. */
 const POINTS = [
   {
@@ -190,7 +194,35 @@ const POINTS = [
     csv: "lat,lon\n61.2,-5\n66.9,4.1\n",
     code: `(lambda c: ds[["ice"]].isel(time=1, y=xr.DataArray([i for i, _ in c], dims="point"), x=xr.DataArray([j for _, j in c], dims="point")))(${CELLS})`,
   },
-].flatMap((each) => ["nc", "json"].map((form) => ({ ...each, form })));
+  {
+    dataset: "packed",
+    query: "var=t2m&var=sea&var=mean&method=nearest",
+    csv: PLACES,
+    code: `ds[["t2m", "sea", "mean"]].sel(${AT.replace("359], ", "0], ")}, method="nearest")`,
+    forms: ["nc", "json", "csv"],
+  },
+  {
+    dataset: "packed",
+    query: "var=turned&method=nearest&time=2000-01-02/..&step.time=2",
+    csv: PLACES.replace(/,/g, ";").replace(/^.*?;(.*)$/gm, "$1"),
+    code: `ds[["turned"]].sel(time=slice("2000-01-02", None)).isel(time=slice(None, None, 2)).sel(lon=xr.DataArray([8.6, 331, 0], dims="point"), method="nearest")`,
+    forms: ["nc", "json", "csv"],
+  },
+  {
+    dataset: "store",
+    query: "var=t2m&var=name&var=count",
+    csv: "time,lon\n2000-01-01T06:00,30\n2000-01-02,0\n2000-01-01T06:00,330\n",
+    code: `ds[["t2m", "name", "count"]].isel(time=xr.DataArray([1, 4, 1], dims="point"), lon=xr.DataArray([1, 0, 11], dims="point"))`,
+    forms: ["nc", "json"],
+  },
+  {
+    dataset: "curved",
+    query: "var=ice&method=nearest",
+    csv: "lat,lon\n61.2,-5\n66.9,4.1\n",
+    code: `(lambda c: ds[["ice"]].isel(y=xr.DataArray([i for i, _ in c], dims="point"), x=xr.DataArray([j for _, j in c], dims="point")))(${CELLS})`,
+    forms: ["nc", "json", "csv"],
+  },
+].flatMap(({ forms = ["nc", "json"], ...each }: PointCase) => forms.map((form) => ({ ...each, form })));
 
 const FILES: Readonly<Record<string, string>> = {
   packed: "packed.nc",
@@ -257,7 +289,7 @@ t.test(
         form,
         answer,
         file,
-        engine: "netcdf4",
+        engine: dataset === "store" ? "zarr" : "netcdf4",
         group: null,
         prefix: "",
         variable: "t2m",

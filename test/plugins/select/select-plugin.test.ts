@@ -135,7 +135,7 @@ t.test("an answer that is none of 304 after all is whole", async (t) => {
 
 t.test("a selection over the limit is refused before anything is read", async (t) => {
   const { limits } = optionConfig(defaultValues({}));
-  const { get } = await start(t, { limits: { ...limits, maxSelectionBytes: 150 } });
+  const { url, get } = await start(t, { limits: { ...limits, maxSelectionBytes: 150 } });
   const response = await get(`${SELECT}?var=t2m&f=nc`);
   t.equal(response.status, 413);
   t.match(await response.json(), {
@@ -143,6 +143,17 @@ t.test("a selection over the limit is refused before anything is read", async (t
   });
   t.equal((await get(`${SELECT}?var=t2m&isel.time=0&f=nc`)).status, 200);
   t.equal((await get(`${SELECT}?var=t2m&f=csv`)).status, 413, "values are repeated in each row");
+  const post = (rows: number) =>
+    fetch(`${url}${SELECT}?var=t2m&f=nc`, {
+      ...{ method: "POST", headers: { "content-type": "text/csv" } },
+      body: `lat,lon\n${"50,0\n".repeat(rows)}`,
+    });
+  t.equal((await post(4)).status, 200);
+  const series = await post(8);
+  t.equal(series.status, 413, "a series at each point");
+  t.match(await series.json(), {
+    detail: /at most 150 bytes \(--max-selection\), received one of 224 bytes/,
+  });
 });
 
 t.test("refusals have the shape of all others", async (t) => {
@@ -221,8 +232,21 @@ t.test("points of a body are answered with a row each", async (t) => {
     (await post("?var=t2m&f=nc", "text/csv", csv)).headers.get("content-disposition"),
     'attachment; filename="air_t2m.nc"',
   );
+  const series = await post(
+    "?var=t2m&time=2000-01-02/..&step.time=2&f=csv",
+    "text/csv",
+    "name,lat,lon\na,50,0\nb,40,90\n",
+  );
+  t.equal(
+    await series.text(),
+    [
+      "time,point,t2m,name,lat,lon",
+      ...["2000-01-02T00:00:00,0,8.0,a,50.0,0.0", "2000-01-02T00:00:00,1,10.5,b,40.0,90.0"],
+      ...["2000-01-04T00:00:00,0,20.0,a,50.0,0.0", "2000-01-04T00:00:00,1,22.5,b,40.0,90.0\n"],
+    ].join("\n"),
+    "dimensions that points do not name stay",
+  );
   const refused: [string, string, string, number, RegExp][] = [
-    ["?var=t2m", "text/csv", "lat,lon\n50,0\n", 422, /one label or index, for time of 't2m'/],
     ["?var=t2m", "text/csv", "station\na\n", 422, /a column named after a dimension/],
     ["?var=t2m&isel.time=0", "text/csv", "lat,lon\n51,0\n", 422, /60 to 40/],
     ["?var=t2m&lat=50", "text/csv", "time,lat,lon\n2000-01-01,50,0\n", 422, /either it or the column 'lat'/],
