@@ -41,7 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   http: ["observe"],
   values: ["cf", "codec", "dataset", "json", "model", "open", "pool", "zarr"],
-  export: ["cf", "codec", "dataset", "http", "json", "model", "values", "zarr"],
+  export: ["cf", "codec", "dataset", "event-loop", "http", "json", "model", "values", "zarr"],
   chunk: ["cache", "codec", "dataset", "http", "model", "open", "pool", "stores", "zarr"],
   usage: [],
   pages: ["cf", "codec", "colour", "dataset", "http", "json", "model", "pool", "usage", "values", "zarr"],

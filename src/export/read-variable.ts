@@ -2,6 +2,7 @@ import { copyPlaces } from "../codec/copy-strided.js";
 import { swapWords } from "../codec/item-reader.js";
 import { wordSizeOf } from "../codec/items/decode-numbers.js";
 import { itemValues } from "../codec/items/item-values.js";
+import { createSlice } from "../event-loop/cooperative-task.js";
 import { elementCount } from "../model/data-tree.js";
 import type { DataType } from "../model/data-type.js";
 import type {
@@ -29,13 +30,18 @@ export async function readPart(
   values: Values,
   signal: AbortSignal,
 ): Promise<ValueBlock> {
-  if ("block" in source) return takeItems(source.block, shape, parts);
+  if ("block" in source) {
+    const isWhole = parts.every(({ count }, axis) => count === shape[axis]);
+    return isWhole
+      ? { ...source.block, shape: [elementCount(shape)] }
+      : takeItems(source.block, shape, parts);
+  }
   const { array, kept, points = [], textLength } = source;
   const selection = source.selection.map((each, axis) => {
     const part = parts[kept.indexOf(points.includes(axis) ? points[0]! : axis)];
     return part === undefined ? each : sliceOfAxis(each, part.begin, part.count);
   });
-  const rows = points.length === 0 ? undefined : rowsOf(selection, points);
+  const rows = points.length === 0 ? undefined : await rowsOf(selection, points);
   const block =
     rows === undefined
       ? await values.read(snapshot, array, selection, { decode, signal })
@@ -50,14 +56,16 @@ export async function readPart(
 }
 
 /** Returns a row of indexes per item, in C order, of a selection some of whose axes are taken together. */
-function rowsOf(selection: readonly AxisSelection[], points: readonly number[]): Int32Array {
+async function rowsOf(selection: readonly AxisSelection[], points: readonly number[]): Promise<Int32Array> {
   const lengths = selection.map((each, axis) => (points.indexOf(axis) > 0 ? 1 : pickedLength(each)));
   const strides = itemStrides({ chunkShape: lengths });
   const rows = new Int32Array(elementCount(lengths) * selection.length);
+  const slice = createSlice();
   for (const [axis, each] of selection.entries()) {
     const stride = strides[points.includes(axis) ? points[0]! : axis]!;
     const length = pickedLength(each);
     for (let at = axis, item = 0; at < rows.length; at += selection.length, item += 1) {
+      if (item % ITEMS_PER_LOOK === 0 && slice.isOver()) await slice.next();
       const step = Math.floor(item / stride) % length;
       rows[at] = "indexes" in each ? each.indexes[step]! : each.begin + step * each.step;
     }
@@ -72,8 +80,11 @@ function withMissing(block: ValueBlock, dataType: DataType, rows: Int32Array): V
   return { ...block, dataType, values, bytes: new Uint8Array(values.buffer) };
 }
 
-/** Items of a block of a stream that {@link readPart} reads. */
+/** Items of a block of a stream that {@link readPart} reads; of one that is in memory, which takes long to copy if items are texts. */
 const BLOCK_ITEMS = 2 ** 20;
+const BLOCK_ITEMS_IN_MEMORY = 2 ** 14;
+/** Items between two looks at the clock. */
+const ITEMS_PER_LOOK = 4_096;
 
 /** Reads the values of a variable in C order, from an item on, in blocks of some megabytes. */
 export async function* streamVariable(
@@ -90,7 +101,7 @@ export async function* streamVariable(
   }
   const { firstItem = 0, byteOrder, signal } = options;
   let end = 0;
-  for (const parts of boxesOf(shape, BLOCK_ITEMS)) {
+  for (const parts of boxesOf(shape, "block" in source ? BLOCK_ITEMS_IN_MEMORY : BLOCK_ITEMS)) {
     const count = elementCount(parts.map((part) => part.count));
     const skipped = Math.max(0, firstItem - end);
     end += count;

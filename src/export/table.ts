@@ -1,4 +1,5 @@
 import { CALENDARS, cfTimeFormatter, cfTimeOf, cfTimeScale, isSameCalendar } from "../cf/cf-time.js";
+import { createSlice } from "../event-loop/cooperative-task.js";
 import { elementCount } from "../model/data-tree.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
 import { NOT_A_TIME } from "../model/fill-value.js";
@@ -135,6 +136,7 @@ export async function* tableRows(
     blocks.catch(() => undefined);
     return { shape: box.map(({ count }) => count), blocks };
   };
+  const slice = createSlice();
   for (let next = readNext(); next !== undefined; ) {
     const { shape, blocks } = next;
     const read = await blocks;
@@ -146,6 +148,8 @@ export async function* tableRows(
         return takeItems(read[index]!, own, part, axes);
       });
       yield { rowCount: elementCount(part.map(({ count }) => count)), columns: rows };
+      // Values in memory are nothing to wait for.
+      if (slice.isOver()) await slice.next();
     }
   }
 }
