@@ -11,6 +11,7 @@ import {
   TEXT_TYPE,
   type Values,
   wrongParameter,
+  ZpublishError,
 } from "../../plugin-api.js";
 import { eachText, type PointTable, wrongBody } from "./parse-points.js";
 import type { AxisParameter } from "./parse-selection.js";
@@ -94,7 +95,10 @@ function degrees(text: string, { parameter, query }: AxisParameter): number {
   throw wrongParameter(parameter, "float_parsing", "a number in degrees", text, place);
 }
 
-/** Calls a function once for each distinct text of a column. @returns Its result by row. */
+/**
+ * Calls a function once for each distinct text of a column. Labels that it refuses are those of the body.
+ * @returns Its result by row.
+ */
 export async function mapTexts<T>(
   points: PointTable,
   column: number,
@@ -106,6 +110,9 @@ export async function mapTexts<T>(
     const value = known.get(text) ?? make(text);
     known.set(text, value);
     made.push(value);
+  }).catch((error: unknown) => {
+    if (!(error instanceof ZpublishError)) throw error;
+    throw new ZpublishError("invalid-body", error.message, { details: error.details });
   });
   return made;
 }
