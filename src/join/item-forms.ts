@@ -1,6 +1,7 @@
 import { type CfTimeScale, cfTimeScale, isSameCalendar } from "../cf/cf-time.js";
 import { cfDecodingOf, type NumberDecoding } from "../cf/decoded-type.js";
 import { type Packing, packingOf } from "../cf/packing.js";
+import { wordSizeOf } from "../codec/items/decode-numbers.js";
 import { ZpublishError } from "../errors.js";
 import { isJsonArray, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
@@ -268,8 +269,7 @@ function decodingOf({ dataType, attrs, fill }: PartStored): NumberDecoding | und
 
 function swapOf(from: DataType, to: DataType): ItemConversion | undefined {
   if (from.byteOrder === to.byteOrder || from.byteOrder === "|" || to.byteOrder === "|") return undefined;
-  const wordSize = from.kind === "c" ? from.itemSize / 2 : from.kind === "U" ? 4 : from.itemSize;
-  return { kind: "swap", wordSize };
+  return { kind: "swap", wordSize: wordSizeOf(from) };
 }
 
 function unpackingOf(stored: PartStored, { kind, itemSize, zarr }: DataType): ItemConversion | undefined {
