@@ -48,6 +48,14 @@ t.test("bodies that are wrong, nest too deep or mean too much are refused", (t) 
       "too-large",
       /2000000 fields/,
     ],
+    [
+      GEO,
+      JSON.stringify(
+        feature({ p: "x".repeat(1_000_000) }, { type: "MultiPoint", coordinates: Array(100).fill([0, 0]) }),
+      ),
+      "too-large",
+      /67108864 characters/,
+    ],
   ];
   for (const [type, text, code, message] of cases)
     t.throws(() => parse(type, text), { code, message }, text.slice(0, 60));
