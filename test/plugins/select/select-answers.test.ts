@@ -47,6 +47,13 @@ y, x = np.mgrid[0:8, 0:9]
 ice = xr.Dataset({"ice": (("time", "y", "x"), rng.normal(0, 1, (2, 8, 9)).astype("f4"), {"coordinates": "nav_lat nav_lon"})},
     coords={"nav_lat": (("y", "x"), 60 + y + 0.1 * x, {"units": "degrees_north"}), "nav_lon": (("y", "x"), (350 + 2 * x + 0.2 * y) % 360, {"units": "degrees_east"})})
 ice.to_netcdf(f"{folder}/curved.nc")
+degrees = {"units": "degrees"}
+rotated = ice.isel(time=0, drop=True).rename(y="rlat", x="rlon").assign_coords(
+    rlat=("rlat", 50 + 2.0 * np.arange(8), {"standard_name": "grid_latitude", **degrees}), rlon=("rlon", np.arange(-4.0, 5.0), {"standard_name": "grid_longitude", **degrees}))
+rotated.to_netcdf(f"{folder}/bare.nc")
+rotated["pole"] = ((), 0, {"grid_mapping_name": "rotated_latitude_longitude", "grid_north_pole_latitude": 39.25, "grid_north_pole_longitude": -162.0})
+rotated["ice"].attrs["grid_mapping"] = "pole"
+rotated.to_netcdf(f"{folder}/rotated.nc")
 `;
 
 interface Case {
@@ -153,6 +160,20 @@ const MORE: readonly Case[] = [
     query: "var=ice&nav_lat=nearest::63.2&nav_lon=nearest::-1.1",
     code: 'ds[["ice"]].isel(y=CELL[0], x=CELL[1])',
   },
+  ...["rotated", "bare"].flatMap((dataset): Case[] => [
+    {
+      ...{ dataset, query: "var=ice&lat=62/64.5&lon=356/1" },
+      code: 'ds[["ice"]].isel(rlat=slice(*BOX[0]), rlon=slice(*BOX[1]))',
+    },
+    {
+      ...{ dataset, query: "var=ice&lat=nearest::63.2&lon=nearest::358.9" },
+      code: 'ds[["ice"]].isel(rlat=CELL[0], rlon=CELL[1])',
+    },
+    {
+      ...{ dataset, query: "var=ice&rlat=54/58&rlon=nearest::1.2" },
+      code: 'ds[["ice"]].sel(rlat=slice(54, 58)).sel(rlon=1.2, method="nearest")',
+    },
+  ]),
 ].map((each) => ({
   ...each,
   code: each.code
@@ -230,6 +251,8 @@ const FILES: Readonly<Record<string, string>> = {
   store: "store.zarr",
   groups: "groups.nc",
   curved: "curved.nc",
+  rotated: "rotated.nc",
+  bare: "bare.nc",
 };
 
 t.test(
