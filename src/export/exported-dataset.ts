@@ -51,6 +51,8 @@ export type ValueSource =
 export interface FileBody {
   /** Known of NetCDF and npy before any value is read. */
   readonly byteLength?: number;
+  /** Memory that {@link FileBody.pieces} takes besides values that the dataset holds. Known if `byteLength` is. */
+  readonly heldByteLength?: number;
   /**
    * Makes the file, or a range of it if its length is known. Only what lies in the range is read. The memory of a piece may be used again
    * when the next one is asked for.

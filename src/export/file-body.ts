@@ -1,13 +1,21 @@
 import { elementCount } from "../model/data-tree.js";
-import type { ValueBlock, Values } from "../values/values.js";
-import type { ExportedDataset, ExportedVariable, FileBody } from "./exported-dataset.js";
+import { PIECE_BYTES, type ValueBlock, type Values } from "../values/values.js";
+import {
+  type ExportedDataset,
+  type ExportedVariable,
+  exportedByteLength,
+  type FileBody,
+} from "./exported-dataset.js";
 import { streamVariable } from "./read-variable.js";
 
 /** The bytes of a variable as a file has them. */
 export interface FileColumn {
   /** Bytes of an item in the file. */
   readonly itemBytes: number;
-  read(firstItem: number, signal: AbortSignal): AsyncIterable<Uint8Array>;
+  /** @param pieceBytes Largest piece of values that is made ahead. */
+  read(firstItem: number, signal: AbortSignal, pieceBytes: number): AsyncIterable<Uint8Array>;
+  /** Returns the memory that reading takes. */
+  heldBytes(pieceBytes: number): number;
 }
 
 /** Rows that follow one another, each with so many bytes of every column: records of NetCDF. Other variables are one row of one column. */
@@ -27,8 +35,12 @@ const TEXT_PIECE_BYTES = 2 ** 22;
 /** Creates a file: a header, then rows of one kind after the other. */
 export function createFileBody(header: Uint8Array, sections: readonly FileRows[]): FileBody {
   const total = sections.reduce((sum, { rowCount, rowLength }) => sum + rowCount * rowLength, header.length);
+  const held = sections.map(({ columns }) =>
+    columns.reduce((sum, column) => sum + column.heldBytes(PIECE_BYTES / columns.length), 0),
+  );
   return {
     byteLength: total,
+    heldByteLength: Math.max(0, ...held) + header.length + COLLECTED_BYTES,
     async *pieces({ start, byteLength } = { start: 0, byteLength: total }, signal) {
       const end = start + byteLength;
       if (start < header.length) yield header.subarray(start, end);
@@ -43,7 +55,10 @@ export function createFileBody(header: Uint8Array, sections: readonly FileRows[]
   };
 }
 
-/** Puts rows together, from one byte to another. Each column is read once, from its first byte in the range on. */
+/**
+ * Puts rows together, from one byte to another. Each column is read once, from its first byte in the range on; all of them share the memory
+ * of what is made ahead.
+ */
 async function* rowPieces(
   { rowLength, columns }: FileRows,
   from: number,
@@ -53,13 +68,11 @@ async function* rowPieces(
   const firstRow = Math.floor(from / rowLength);
   const readers = columns.map((column, index) => {
     const inRow = Math.min(Math.max(0, from - firstRow * rowLength - column.at), column.rowBytes);
-    const pieces = bytesFrom(column, firstRow * column.rowBytes + inRow, signal);
-    return {
-      ...column,
-      gapEnd: columns[index + 1]?.at ?? rowLength,
-      pieces,
-      rest: new Uint8Array() as Uint8Array,
-    };
+    const pieceBytes = PIECE_BYTES / columns.length;
+    const pieces = bytesFrom(column, firstRow * column.rowBytes + inRow, signal, pieceBytes);
+    const gapEnd = columns[index + 1]?.at ?? rowLength;
+    const next = undefined as Promise<Uint8Array> | undefined;
+    return { ...column, gapEnd, pieces, next, rest: new Uint8Array() as Uint8Array };
   });
   const collected = new Uint8Array(Math.min(COLLECTED_BYTES, to - from) + MAX_GAP);
   let length = 0;
@@ -68,7 +81,10 @@ async function* rowPieces(
       for (const reader of readers) {
         const end = Math.min(to, row + reader.at + reader.rowBytes);
         for (let at = Math.max(from, row + reader.at); at < end; ) {
-          if (reader.rest.length === 0) reader.rest = await nextOf(reader.pieces);
+          if (reader.rest.length === 0) {
+            reader.rest = await (reader.next ?? nextOf(reader.pieces));
+            reader.next = undefined;
+          }
           const piece = reader.rest.subarray(0, end - at);
           reader.rest = reader.rest.subarray(piece.length);
           at += piece.length;
@@ -85,6 +101,10 @@ async function* rowPieces(
         const gap = Math.max(0, Math.min(to, row + reader.gapEnd) - Math.max(from, end));
         collected.fill(0, length, length + gap);
         length += gap;
+        if (reader.rest.length > 0 || readers.length === 1 || row + rowLength + reader.at >= to) continue;
+        // It is made while other columns are sent.
+        reader.next = nextOf(reader.pieces);
+        reader.next.catch(() => undefined);
       }
     if (length > 0) yield collected.subarray(0, length);
   } finally {
@@ -97,9 +117,10 @@ async function* bytesFrom(
   { itemBytes, read }: FileColumn,
   from: number,
   signal: AbortSignal,
+  pieceBytes: number,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let skipped = from % itemBytes;
-  for await (const bytes of read(Math.floor(from / itemBytes), signal)) {
+  for await (const bytes of read(Math.floor(from / itemBytes), signal, pieceBytes)) {
     yield bytes.subarray(skipped);
     skipped = 0;
   }
@@ -124,9 +145,16 @@ export function createColumn(
 ): FileColumn {
   return {
     itemBytes,
-    async *read(firstItem, signal) {
+    heldBytes(pieceBytes) {
+      const { source } = variable;
+      if ("block" in source || source.textLength !== undefined || source.points?.length)
+        return exportedByteLength({ ...dataset, variables: [variable] });
+      const options = { decode: dataset.isDecoded, pieceBytes };
+      return values.cost(source.array, source.selection, options).streamBytes;
+    },
+    async *read(firstItem, signal, pieceBytes) {
       const byteOrder = typeof form === "string" ? form : "little";
-      const options = { firstItem, byteOrder, signal, reusesMemory: true };
+      const options = { firstItem, byteOrder, signal, pieceBytes, reusesMemory: true };
       for await (const block of streamVariable(dataset, variable, values, options))
         if (typeof form === "string") yield block.bytes;
         else yield* form(block, itemBytes);

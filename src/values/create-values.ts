@@ -38,14 +38,15 @@ import {
 import type { StoredArray } from "../zarr/stored-array.js";
 import { findBestCut, type Touching, touchedByBox, touchedByPoints } from "./choose-cut.js";
 import { createCoordinates } from "./coordinates.js";
-import type {
-  AxisSelection,
-  CoordinateValues,
-  ReadValuesOptions,
-  RunModuleOptions,
-  StreamValuesOptions,
-  ValueBlock,
-  Values,
+import {
+  type AxisSelection,
+  type CoordinateValues,
+  PIECE_BYTES,
+  type ReadValuesOptions,
+  type RunModuleOptions,
+  type StreamValuesOptions,
+  type ValueBlock,
+  type Values,
 } from "./values.js";
 
 /** How the values of one array are read. */
@@ -113,10 +114,8 @@ export interface ValuesParts {
 const MAX_BYTES = 2 ** 30;
 /** Tasks of one box in the queue of the pool. */
 const TASKS_AT_ONCE = 16;
-/** Default bytes of a piece of a stream. */
-const PIECE_BYTES = 4 * 2 ** 20;
-/** Bytes of a stream that are made ahead. */
-const AHEAD_BYTES = 16 * 2 ** 20;
+/** Pieces of a stream that are made ahead. */
+const AHEAD_PIECES = 3;
 
 /** Creates what reads values. */
 export function createValues(parts: ValuesParts): Values {
@@ -162,8 +161,9 @@ export function createValues(parts: ValuesParts): Values {
     selection: readonly AxisSelection[],
     options: StreamValuesOptions,
   ): AsyncGenerator<ValueBlock> {
-    const { firstItem = 0, itemCount = Number.POSITIVE_INFINITY, reserve: _reserve, ...rest } = options;
+    const { firstItem = 0, itemCount = Number.POSITIVE_INFINITY, decode = false } = options;
     const better = await betterPlan(array, plan, touchedByBox(selection), options.signal);
+    await options.reserve?.(streamBytesOf(better ?? plan, selection, decode, options.pieceBytes));
     let sent = 0;
     try {
       const reading = openReading(better ?? plan, parts, options);
@@ -173,20 +173,21 @@ export function createValues(parts: ValuesParts): Values {
       }
     } catch (error) {
       if (better === undefined || options.signal?.aborted) throw error;
-      const left = { ...rest, firstItem: firstItem + sent, itemCount: itemCount - sent };
+      const left = { ...options, firstItem: firstItem + sent, itemCount: itemCount - sent };
       yield* streamBox(openReading(plan, parts, options), selection, left);
     }
   }
 
   const values: Omit<Values, keyof CoordinateValues> = {
     dataType: (array, decode) => valueTypeOf(planOf(array), decode, "<"),
-    cost(array, selection, { decode = false } = {}) {
+    cost(array, selection, { decode = false, pieceBytes } = {}) {
       const plan = planOf(array);
       assertInside(plan.encoding, selection);
       const itemCount = elementCount(selection.map(pickedLength));
       const chunks = countChunks(plan, selection);
       const byteLength = itemCount * itemBytesOf(valueTypeOf(plan, decode, "<"));
-      return { itemCount, byteLength, chunks, chunkBytes: chunks * plan.chunkBytes };
+      const streamBytes = streamBytesOf(plan, selection, decode, pieceBytes);
+      return { itemCount, byteLength, chunks, chunkBytes: chunks * plan.chunkBytes, streamBytes };
     },
     async read(_snapshot, array, selection, options = {}) {
       const plan = planOf(array);
@@ -344,6 +345,20 @@ async function readAtPoints(reading: Reading, points: ArrayLike<number>, count: 
   return result;
 }
 
+/** Returns the memory of a stream: of what is made ahead, which is at least a slab. The first two slabs stand for all. */
+function streamBytesOf(
+  plan: ReadPlan,
+  selection: readonly AxisSelection[],
+  decode: boolean,
+  pieceBytes = PIECE_BYTES,
+): number {
+  const itemBytes = itemBytesOf(valueTypeOf(plan, decode, "<"));
+  const end = elementCount(selection.map(pickedLength));
+  const slabs = slabsOf(plan, selection, itemBytes, pieceBytes, { begin: 0, end });
+  const largest = Math.max(...[slabs.next(), slabs.next()].map(({ value }) => value?.itemCount ?? 0));
+  return Math.min(end * itemBytes, AHEAD_PIECES * pieceBytes + largest * itemBytes);
+}
+
 async function* streamBox(
   reading: Reading,
   selection: readonly AxisSelection[],
@@ -361,15 +376,12 @@ async function* streamBox(
   const slabs = slabsOf(plan, selection, itemBytes, pieceBytes, range);
   const ahead: { readonly slab: Slab; readonly made: Promise<ItemsMade> }[] = [];
   let bytesAhead = 0;
-  let isFirst = true;
   try {
     assertSize(plan, (range.end - range.begin) * itemBytes, options.maxBytes ?? Number.POSITIVE_INFINITY);
     for (;;) {
-      while (bytesAhead < AHEAD_BYTES) {
+      while (bytesAhead < AHEAD_PIECES * pieceBytes) {
         const { value: slab, done } = slabs.next();
         if (done) break;
-        if (isFirst) await options.reserve?.(AHEAD_BYTES + slab.itemCount * itemBytes);
-        isFirst = false;
         const made = readBox(reading, slab.box);
         // It is awaited later.
         made.catch(() => undefined);

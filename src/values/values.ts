@@ -12,6 +12,9 @@ export type AxisSelection =
   | { readonly begin: number; readonly count: number; readonly step: number }
   | { readonly indexes: ArrayLike<number> };
 
+/** Bytes of a piece of a stream. */
+export const PIECE_BYTES = 2 * 2 ** 20;
+
 /** How values are read. */
 export interface ReadValuesOptions {
   /**
@@ -35,7 +38,7 @@ export interface StreamValuesOptions extends ReadValuesOptions {
   readonly firstItem?: number | undefined;
   /** Items of the stream. Default: all from `firstItem` on. */
   readonly itemCount?: number | undefined;
-  /** Largest piece in bytes. Default 4 MiB. */
+  /** Largest piece in bytes, of which three are made ahead. Default 2 MiB. */
   readonly pieceBytes?: number | undefined;
   /** Whether the memory of a piece is used again as soon as the next one is asked for. Default false. */
   readonly reusesMemory?: boolean | undefined;
@@ -66,6 +69,8 @@ export interface ReadCost {
   readonly chunks: number;
   /** Decoded bytes of these chunks. */
   readonly chunkBytes: number;
+  /** Memory of a stream of the selection. */
+  readonly streamBytes: number;
 }
 
 /** Coordinates of an array. */
@@ -132,7 +137,7 @@ export interface Values extends CoordinateValues {
   cost(
     array: ArrayView,
     selection: readonly AxisSelection[],
-    options?: Pick<ReadValuesOptions, "decode">,
+    options?: Pick<StreamValuesOptions, "decode" | "pieceBytes">,
   ): ReadCost;
   /** Reads a selection. @throws ZpublishError `too-large`, `cancelled`, and what reading chunks throws */
   read(
@@ -142,7 +147,7 @@ export interface Values extends CoordinateValues {
     options?: ReadValuesOptions,
   ): Promise<ValueBlock>;
   /**
-   * Reads a selection in pieces, in C order. Pieces are made ahead of the one that is asked for, 16 MiB at most unless a row of chunks
+   * Reads a selection in pieces, in C order. Pieces are made ahead of the one that is asked for, three at most unless a row of chunks
    * is larger. Work ends when the iterator is closed.
    * @throws as `read`
    */

@@ -94,7 +94,15 @@ t.test("a stream has the items of a read, from any item on, in pieces of any len
 t.test("the cost is known before anything is read", async (t) => {
   const array = counting([100, 100], { servedChunks: [10, 10], attrs: { scale_factor: 0.5 } });
   const cost = (selection: AxisSelection[], decode?: boolean) => values.cost(array, selection, { decode });
-  t.same(cost([range(5, 10), range(0, 1)]), { itemCount: 10, byteLength: 40, chunks: 2, chunkBytes: 800 });
+  t.same(cost([range(5, 10), range(0, 1)]), {
+    ...{ itemCount: 10, byteLength: 40, chunks: 2, chunkBytes: 800 },
+    streamBytes: 40,
+  });
+  const held = (pieceBytes: number) =>
+    values.cost(array, [range(0, 100), range(0, 100)], { pieceBytes }).streamBytes;
+  t.equal(held(1_000_000), 40_000, "all of it");
+  t.equal(held(64), 3 * 64 + 4_000, "a row of chunks");
+  t.equal(held(16), 3 * 16 + 800, "part of a row of chunks, if that is large");
   t.same(cost([range(99, 4, -30), list(0, 99, 5)], true).chunks, 8);
   t.equal(cost([range(0, 1), range(0, 1)], true).byteLength, 8);
   t.same(

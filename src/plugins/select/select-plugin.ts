@@ -26,7 +26,7 @@ const PARSE_POINTS = new URL("./parse-points.js", import.meta.url);
 /** Greatest body of points: some hundred thousand of them. */
 const MAX_BODY_BYTES = 16 * 2 ** 20;
 
-/** Memory of an answer that is sent: values that are read ahead, and their text. */
+/** Memory of a table or text that is sent: values that are read ahead, and their text. */
 const HELD_BYTES = 24 * 2 ** 20;
 
 /** Most bytes that a file has besides values of the sizes that a plan knows: its header, and gaps. */
@@ -189,12 +189,14 @@ async function serveSelection(context: PluginContext, request: RouteRequest): Pr
     const plan = await planSelection(context.values, snapshot, query, answer, points);
     const needed = exportedByteLength(plan, format.isTable);
     assertSize(needed, context);
-    const heldByteLength = Math.min(HELD_BYTES, 2 * needed + 2 ** 20);
-    const { pieces, ...length } = await format.write(plan, context.values, signal);
+    const { pieces, byteLength, heldByteLength } = await format.write(plan, context.values, signal);
     // Texts are as long as the longest of them.
-    assertSize(length.byteLength ?? 0, context, LAYOUT_BYTES);
+    assertSize(byteLength ?? 0, context, LAYOUT_BYTES);
+    const inMemory = plan.variables.filter(({ source }) => "block" in source);
+    const held = heldByteLength ?? Math.min(HELD_BYTES, 2 * needed + 2 ** 20);
     const ofClient: StreamReply["pieces"] = (range, client) => pieces(range, client.signal);
-    return { ...reply, heldByteLength, ...length, pieces: ofClient };
+    const memory = held + exportedByteLength({ ...plan, variables: inMemory });
+    return { ...reply, heldByteLength: memory, byteLength, pieces: ofClient };
   };
   // 304 without reading coordinates, whatever the content coding. If it is another answer after all, it is made then.
   if (body !== undefined || !request.header("if-none-match")?.includes(etag.slice(0, -1))) return make();

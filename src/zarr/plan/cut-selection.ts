@@ -142,8 +142,8 @@ export interface Slab {
   readonly itemCount: number;
 }
 
-/** Largest slab, unless it is one item: rows of chunks beyond it are decoded more than once. */
-const MAX_SLAB_BYTES = 128 * 2 ** 20;
+/** Largest slab in pieces, unless it is one item: rows of chunks beyond it are decoded more than once. */
+const MAX_SLAB_PIECES = 64;
 
 /**
  * Cuts a selection into slabs in C order: whole rows of chunks, as many as fit `slabBytes`. A row that is larger is one slab if its chunks
@@ -172,7 +172,8 @@ export function* slabsOf(
     box.map((picked, at) => (at === axis ? sliceOfAxis(picked, begin, count) : picked));
   // Rows that share no chunk are cut further: no chunk is decoded twice.
   const isApart = countChunksOfAxis(box[axis]!, chunkShape[axis]!) === pickedLength(box[axis]!);
-  if (rowBytes > MAX_SLAB_BYTES || (rowBytes > slabBytes && isApart)) {
+  const mostBytes = MAX_SLAB_PIECES * slabBytes;
+  if (rowBytes > mostBytes || (rowBytes > slabBytes && isApart)) {
     const begin = Math.max(0, Math.floor((range.begin - first) / rowItems));
     for (let at = begin; at < pickedLength(box[axis]!); at++) {
       const start = first + at * rowItems;
@@ -181,7 +182,7 @@ export function* slabsOf(
     }
     return;
   }
-  const most = Math.max(1, Math.floor(MAX_SLAB_BYTES / rowBytes));
+  const most = Math.max(1, Math.floor(mostBytes / rowBytes));
   for (const { begin, count } of runsOfAxis(
     box[axis]!,
     chunkShape[axis]!,

@@ -13,6 +13,7 @@ t.setTimeout(600_000);
 
 const COUNT = 50;
 const CHUNK_BYTES = 4 * 2 ** 20;
+const STALLED = 50;
 const CHUNK = { key: /^v\/\d+$/ };
 
 /** Chunks of 4 MiB, each of numbers that differ from those of the others; compressed, so that 200 MB are read soon. */
@@ -120,6 +121,32 @@ for (const layer of ["", "node"])
       const after = origin.count(CHUNK);
       t.ok(after - before <= 8 && after < COUNT / 2, `${format}: ${before} chunks, then ${after}`);
     }
+  });
+
+for (const layer of ["", "node"])
+  t.test(`clients that stop reading hold bounded memory, which is counted (${layer})`, async (t) => {
+    const { url, get, server } = await setup(t, layer);
+    const path = "/datasets/d/select?var=v&f=nc";
+    await (await get(path)).arrayBuffer();
+    const inFlight = async () => {
+      const text = JSON.stringify(await server.metrics(), (_, each) =>
+        typeof each === "bigint" ? `${each}` : each,
+      );
+      return Number(/"zpublish_http_response_bytes_in_flight".*?"value":(\d+)/.exec(text)?.[1]);
+    };
+    const before = process.memoryUsage().rss;
+    const sockets: Socket[] = [];
+    for (let i = 0; i < STALLED; i += 1) sockets.push(await ask(t, url, path));
+    // Until all of them are answered, and nothing more is made.
+    while ((await inFlight()) < STALLED * 2 * CHUNK_BYTES)
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    const counted = await inFlight();
+    const grown = process.memoryUsage().rss - before;
+    t.ok(grown < STALLED * 3 * CHUNK_BYTES, `${Math.round(grown / 1e6)} MB more`);
+    t.ok(counted > STALLED * 2 * CHUNK_BYTES && counted < STALLED * 3 * CHUNK_BYTES, `${counted} counted`);
+    for (const socket of sockets) socket.destroy();
+    while ((await inFlight()) > 2 ** 20) await new Promise((resolve) => setTimeout(resolve, 100));
   });
 
 for (const layer of ["", "node"])
