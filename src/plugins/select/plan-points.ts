@@ -107,8 +107,11 @@ export async function mapTexts<T>(
   const known = new Map<string, T>();
   const made: T[] = [];
   await eachText(points, column, (text) => {
-    const value = known.get(text) ?? make(text);
-    known.set(text, value);
+    let value = known.get(text);
+    if (value === undefined) {
+      value = make(text);
+      known.set(text, value);
+    }
     made.push(value);
   }).catch((error: unknown) => {
     if (!(error instanceof ZpublishError)) throw error;

@@ -227,7 +227,8 @@ function* runsOfAxis(axis: PickedAxis, chunkLength: number, wanted: number, most
 /** Returns part of a picked axis: every `step`-th index from a position on. */
 export function sliceOfAxis(axis: PickedAxis, begin: number, count: number, step = 1): PickedAxis {
   if ("indexes" in axis) {
-    const indexes = Float64Array.from({ length: count }, (_, i) => axis.indexes[begin + i * step]!);
+    const indexes = new Float64Array(count);
+    for (let i = 0; i < count; i++) indexes[i] = axis.indexes[begin + i * step]!;
     return { indexes };
   }
   return { begin: axis.begin + begin * axis.step, count, step: axis.step * step };
