@@ -75,16 +75,12 @@ export interface ModuleCall {
 }
 
 /** The result of a call: what structured clone can copy. */
-export type CallOutcome = { readonly status: "returned"; readonly value: unknown } | FailedCall;
-
-/** A call that failed. */
-interface FailedCall {
-  readonly status: "failed";
-  readonly error: ErrorData;
-}
+export type CallOutcome =
+  | { readonly status: "returned"; readonly value: unknown }
+  | { readonly status: "failed"; readonly error: ErrorData };
 
 /** Creates the outcome of a call that failed. The error names the module, unless it is of this package. */
-export function failedCall({ module }: Pick<ModuleCall, "module">, error: unknown): FailedCall {
+export function failedCall({ module }: Pick<ModuleCall, "module">, error: unknown): CallOutcome {
   if (error instanceof ZpublishError) return { status: "failed", error: errorToData(error) };
   const message = `module ${posix.basename(module)}: ${messageOf(error)}`;
   return { status: "failed", error: { code: "internal", message, details: {} } };

@@ -10,7 +10,6 @@ import {
   type NearestCell,
 } from "../cf/cell-search.js";
 import {
-  type CfVariables,
   createGridFinder,
   createPlacer,
   dimensionCoordinate,
@@ -45,13 +44,13 @@ const CELL_BYTES = 44;
 
 /** Creates what reads coordinates, each once for a snapshot, and again if its chunks were rewritten in a local store. */
 export function createCoordinates(read: ReadStored): CoordinateValues {
-  const snapshots = new WeakMap<DatasetSnapshot, SnapshotMemo>();
+  const snapshots = new WeakMap<DatasetSnapshot, ReturnType<typeof createMemo>>();
   const cells = createBoundedMap<{ places: CellPlaces; search: CellSearch }>({
     maxBytes: MAX_CELL_BYTES,
     byteLengthOf: ({ places }) => places.rows * places.columns * CELL_BYTES,
   });
 
-  function memoOf(snapshot: DatasetSnapshot): SnapshotMemo {
+  function memoOf(snapshot: DatasetSnapshot) {
     const found = snapshots.get(snapshot) ?? createMemo(snapshot);
     snapshots.set(snapshot, found);
     return found;
@@ -210,31 +209,22 @@ async function versionOfChunks(chunks: ChunkSource, grid: readonly number[]): Pr
   return hash.digest("base64url");
 }
 
-type Kept = <T>(key: string, version: string, make: () => Promise<T>) => Promise<T>;
-
-/** What is known of a snapshot. */
-interface SnapshotMemo {
-  /** Tells snapshots apart: files of a join may change while identity and revision stay. */
-  readonly number: number;
-  readonly place: ReturnType<typeof createPlacer<Variable>>;
-  readonly gridsOf: ReturnType<typeof createGridFinder<Variable>>;
-  readonly variables: CfVariables<Variable>;
-  readonly kept: Kept;
-}
-
 let snapshotCount = 0;
 
-function createMemo({ arrays, tree }: DatasetSnapshot): SnapshotMemo {
+/** Creates what is known of a snapshot. */
+function createMemo({ arrays, tree }: DatasetSnapshot) {
   const variables = variablesOf(arrays);
   const memos = new Map<string, { version: string; memo: ReturnType<typeof memoPromise<unknown>> }>();
-  const kept: Kept = async (key, version, make) => {
+  /** Makes something once for each version. */
+  async function kept<T>(key: string, version: string, make: () => Promise<T>): Promise<T> {
     const known = memos.get(key);
     const current = known?.version === version ? known : { version, memo: memoPromise<unknown>() };
     memos.set(key, current);
-    return (await current.memo(make)) as Awaited<ReturnType<typeof make>>;
-  };
+    return (await current.memo(make)) as T;
+  }
   snapshotCount += 1;
   return {
+    /** Tells snapshots apart: files of a join may change while identity and revision stay. */
     number: snapshotCount,
     place: createPlacer({ variables, attrs: tree.root.attrs }),
     gridsOf: createGridFinder(variables.values()),
