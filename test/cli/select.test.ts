@@ -222,7 +222,7 @@ t.test("a terminal that is closed ends it; without one it goes on, as nohup want
 });
 
 const MISTAKES: readonly (readonly [args: string, stderr: RegExp])[] = [
-  ["v.zarr --isel x=9", /^--isel x: Expected -4 to 3, received '9'$/],
+  ["v.zarr --isel x=9", /^--isel x: Expected an index from -4 to 3, received '9'$/],
   ["v.zarr --sel y=9", /^--sel y: Expected var, f, decode, or a dimension: x, received 'y'$/],
   ["v.zarr --var w", /^--var: Expected a variable: v, received 'w'$/],
   [
