@@ -107,8 +107,9 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
     else if (!lost.hasBegun) queueMicrotask(() => lost.fail("couldNotStart", "it ended while it started"));
   });
   piscina.on("error", (error: unknown) => {
-    if (attempt === undefined) onIdleEnd(error);
-    else attempt.fail("couldNotStart", messageOf(error), error);
+    if (attempt !== undefined) attempt.fail("couldNotStart", messageOf(error), error);
+    // The answer of a thread that is being ended comes without its task.
+    else if (ending === undefined) onIdleEnd(error);
   });
 
   function begin(current: Attempt): void {

@@ -141,6 +141,22 @@ t.test("functions run in threads", async (t) => {
   });
 });
 
+t.test("a function that runs when the pool is closed fails as the server's end does", async (t) => {
+  const directory = t.testdir({
+    "waits.mjs": `export default (begun) => new Promise((resolve) => {
+      Atomics.store(begun, 0, 1);
+      setInterval(() => undefined, 1_000);
+    });`,
+  });
+  const pool = createEncodePool({ threads: 1, log: pino({ level: "silent" }) });
+  const data = new Int32Array(new SharedArrayBuffer(4));
+  const module = String(pathToFileURL(join(directory, "waits.mjs")));
+  const call = pool.callModule({ module, data, cancelled: data }, new AbortController().signal);
+  while (Atomics.load(data, 0) === 0) await delay(5);
+  await pool.close();
+  t.match(await call, { status: "failed", error: { code: "draining" } });
+});
+
 t.test("data and results that cannot be copied are errors that say so, and end no thread", async (t) => {
   const directory = t.testdir({
     "thread.mjs": 'import { threadId } from "node:worker_threads"; export default () => threadId;',
