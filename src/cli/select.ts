@@ -5,16 +5,14 @@ import { pipeline } from "node:stream/promises";
 import { Command } from "commander";
 import type { Config } from "../config/config.js";
 import { configError, formatByteSize } from "../config/value-schemas.js";
-import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";
 import type { RouteRequest, StreamReply } from "../http/reply.js";
 import { createLog } from "../observe/log.js";
-import { type App, openApp, separateFolders } from "../server/open-app.js";
-import { createRuntime } from "../server/runtime.js";
+import { type App, separateFolders } from "../server/open-app.js";
 import { configOfLocation } from "./inspect.js";
 import { EXIT_CODES, reportError } from "./output.js";
-import { createOpenReporter, durationText } from "./progress.js";
-import { stopOnSignals } from "./stop-on-signals.js";
+import { durationText } from "./progress.js";
+import { withApp } from "./with-app.js";
 
 /** Request of a person to `select`. */
 interface SelectRequest {
@@ -119,40 +117,23 @@ export function selectRequestOf(command: Command): SelectRequest {
  */
 export async function runSelect(request: SelectRequest): Promise<number> {
   const config = await configOf(request);
-  const log = createLog("error");
-  const stopping = stopOnSignals();
-  const parts: { app?: App } = {};
-  const runtime = createRuntime(config, { log, supervisor: undefined, app: () => parts.app });
-  const progress = createOpenReporter(process.stderr, { info: () => {} });
-  try {
+  const options = { log: createLog("error"), progressLog: { info: () => {} } };
+  return withApp(config, options, async (app, _runtime, { signal, exitCode }) => {
     const began = performance.now();
-    const opening = openApp(config, {
-      ...{ log, datasetLog: log, scheduler: createRefreshScheduler() },
-      ...{ chunks: runtime.chunks, previews: runtime.previews, values: runtime.values },
-      ...{ isBusy: () => true, onChange: () => runtime.forgetChunks(), progress: progress.update },
-    }).then((app) => {
-      parts.app = app;
-      return app;
-    });
-    const app = await Promise.race([opening, stopping.aborted]);
-    progress.clear();
-    if (app === undefined) throw new ZpublishError("cancelled", "ended by a signal");
-    const reply = await answer(app, request.query, stopping.signal);
-    const byteLength = await writeReply(reply, request.output, stopping.signal);
-    if (request.output !== undefined && process.stderr.isTTY)
-      process.stderr.write(
-        `${request.output}: ${formatByteSize(byteLength)} in ${durationText((performance.now() - began) / 1_000)}\n`,
-      );
-    return EXIT_CODES.done;
-  } catch (error) {
-    if (!stopping.signal.aborted) throw error;
-    reportError("ended by a signal, nothing is left of the file");
-    return stopping.exitCode();
-  } finally {
-    progress.clear();
-    await runtime.close();
-    await parts.app?.close();
-  }
+    try {
+      const reply = await answer(app, request.query, signal);
+      const byteLength = await writeReply(reply, request.output, signal);
+      if (request.output !== undefined && process.stderr.isTTY) {
+        const time = durationText((performance.now() - began) / 1_000);
+        process.stderr.write(`${request.output}: ${formatByteSize(byteLength)} in ${time}\n`);
+      }
+      return EXIT_CODES.done;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      reportError("ended by a signal, nothing is left of the file");
+      return exitCode();
+    }
+  });
 }
 
 /** Resolves a location to one dataset, with no plugin but `select` and without a bound of what is selected. */

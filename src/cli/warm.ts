@@ -5,14 +5,13 @@ import { addServeArguments } from "../config/serve-command.js";
 import { configError } from "../config/value-schemas.js";
 import { datasetPathOf } from "../dataset/dataset.js";
 import type { DatasetRegistry } from "../dataset/dataset-registry.js";
-import { createRefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
-import { createLog, exitOnUncaught, type Log } from "../observe/log.js";
+import { createLog, exitOnUncaught } from "../observe/log.js";
 import { defaultMemoryBudget } from "../pool/chunk-task.js";
 import { createEncodePool } from "../pool/encode-pool.js";
-import { type App, openApp } from "../server/open-app.js";
-import { createRuntime, type Runtime } from "../server/runtime.js";
+import type { App } from "../server/open-app.js";
+import type { Runtime, RuntimeParts } from "../server/runtime.js";
 import { type InstanceShare, instanceShare } from "../warm/instance-share.js";
 import { doneOf, type WarmResult, warmChunks } from "../warm/warm-chunks.js";
 import {
@@ -24,8 +23,8 @@ import {
   type WarmTarget,
 } from "../warm/warm-targets.js";
 import { EXIT_CODES, reportError } from "./output.js";
-import { createOpenReporter, createWarmReporter, describeResult } from "./progress.js";
-import { stopOnSignals } from "./stop-on-signals.js";
+import { createWarmReporter, describeResult } from "./progress.js";
+import { withApp } from "./with-app.js";
 
 /** Ids that a message lists. */
 const MAX_LISTED = 10;
@@ -147,35 +146,25 @@ const END_WITHIN_MS = 5_000;
  */
 export async function runWarm(given: Config, request: WarmRequest): Promise<number> {
   if (given.cache === null) throw configError(["--no-cache: expected a cache to warm, received none"]);
+  const { maxBytes } = given.cache;
   const threads = Math.max(1, Math.round(given.workers * request.share));
   const config = configOfWarm(given, threads);
   const log = createLog(config.logLevel);
   exitOnUncaught(log);
-  const stopping = stopOnSignals();
   const memoryBytes = Math.floor(defaultMemoryBudget() * request.share);
-  const parts: { app?: App } = {};
-  const runtime = createRuntime(config, {
-    log,
-    supervisor: undefined,
-    createPool: (options) => createEncodePool({ ...options, memoryBudgetBytes: memoryBytes }),
-    app: () => parts.app,
-  });
-  try {
-    const opening = open(config, runtime, log, stopping.signal).then((app) => {
-      parts.app = app;
-      return app;
-    });
-    const app = await Promise.race([opening, stopping.aborted]);
-    if (app === undefined) {
-      reportError("ended by a signal while datasets were being opened");
-      return stopping.exitCode();
-    }
+  const createPool: RuntimeParts["createPool"] = (options) =>
+    createEncodePool({ ...options, memoryBudgetBytes: memoryBytes });
+  return withApp(config, { log, progressLog: log, createPool }, async (app, runtime, stopping) => {
+    const warmer = runtime.chunks();
+    await runtime.started();
+    if (runtime.cacheStats()?.isOff !== false)
+      throw new ZpublishError("internal", "the cache cannot be opened");
     const targets = await selectAll(app, runtime.values, request, stopping.signal);
     const began = performance.now();
     const reporter = createWarmReporter(process.stderr, log);
     const warming = warmChunks(targets, {
-      warmer: runtime.chunks(),
-      cacheBytes: given.cache.maxBytes,
+      warmer,
+      cacheBytes: maxBytes,
       isOwn: request.isOwn,
       rootPath: config.rootPath,
       threads,
@@ -195,10 +184,7 @@ export async function runWarm(given: Config, request: WarmRequest): Promise<numb
     const seconds = (performance.now() - began) / 1_000;
     process.stdout.write(describeResult(result, seconds, runtime.cacheStats()?.evictions ?? 0));
     return exitCodeOfResult(result, stopping.exitCode);
-  } finally {
-    await runtime.close();
-    await parts.app?.close();
-  }
+  });
 }
 
 /** Changes what a command without a listener does not need: other users may read its files, and each part of a share is a thread. */
@@ -209,35 +195,6 @@ function configOfWarm(config: Config, threads: number): Config {
     access: { trustedProxies: [], tls: null, tokenFile: null },
     observe: { ...config.observe, admin: null },
   };
-}
-
-/** @param signal Once it is aborted, the cache is not opened any more: the process would end without closing it. */
-async function open(config: Config, runtime: Runtime, log: Log, signal: AbortSignal): Promise<App> {
-  const chunks = () => {
-    if (signal.aborted) throw new ZpublishError("cancelled", "ended by a signal");
-    return runtime.chunks();
-  };
-  const progress = createOpenReporter(process.stderr, log);
-  try {
-    const app = await openApp(config, {
-      log,
-      datasetLog: log,
-      scheduler: createRefreshScheduler(),
-      chunks,
-      previews: runtime.previews,
-      values: runtime.values,
-      isBusy: () => true,
-      onChange: () => runtime.forgetChunks(),
-      progress: progress.update,
-    });
-    chunks();
-    await runtime.started();
-    if (runtime.cacheStats()?.isOff !== false)
-      throw new ZpublishError("internal", "the cache cannot be opened");
-    return app;
-  } finally {
-    progress.clear();
-  }
 }
 
 function exitCodeOfResult(result: WarmResult, signalCode: () => number): number {
