@@ -1,18 +1,9 @@
-import { type Packing, roundedPacking, unpacked } from "../cf/packing.js";
+import { type Packing, roundedPacking } from "../cf/packing.js";
 import { ZpublishError } from "../errors.js";
 import type { DataType } from "../model/data-type.js";
-import { halfNumbers, readLongDouble, writeHalf } from "../model/fill-value.js";
+import { halfNumbers, writeHalf } from "../model/fill-value.js";
 import type { NumericType } from "../zarr/plan/codec-rules.js";
-import {
-  HIGH_WORD,
-  isWide,
-  LOW_WORD,
-  type NumberView,
-  nativeBytes,
-  swapToOrder,
-  viewOf,
-  wordsOf,
-} from "./item-reader.js";
+import { HIGH_WORD, isWide, LOW_WORD, nativeBytes, swapToOrder, viewOf, wordsOf } from "./item-reader.js";
 
 /** Items as doubles: of all types but 64-bit integers they are exact. */
 interface RowReader {
@@ -48,7 +39,7 @@ export function isNumeric({ kind, itemSize }: DataType): boolean {
 /** Opens items for reading. @throws ZpublishError `codec-failed` if they are no numbers */
 export function openRows(bytes: Uint8Array, dataType: DataType, packing: Packing): RowReader {
   const type = numericTypeOf(dataType, packing);
-  const marks = [...new Set(ownPacking(dataType, packing).missing)];
+  const marks = [...new Set(roundedPacking(packing, signedType(dataType, packing)).missing)];
   const native = nativeBytes(bytes, type);
   const readRow =
     dataType.kind === "f" && dataType.itemSize === 2
@@ -124,71 +115,10 @@ function numericTypeOf(dataType: DataType, { isUnsigned }: Packing): NumericType
   };
 }
 
-/** Returns the packing with its numbers as items have them. */
-function ownPacking({ kind, itemSize }: DataType, packing: Packing): Packing {
-  const { isUnsigned } = packing;
-  const isInteger = kind === "i" || kind === "u";
-  return roundedPacking(packing, {
-    kind: isInteger && isUnsigned !== undefined ? (isUnsigned ? "u" : "i") : kind,
-    itemSize,
-  });
-}
-
-/** Reads the items at `begin + places[i]` as values: unpacked, NaN if they are missing. */
-export type ItemsReader = (begin: number, places: Uint32Array, values: Float64Array) => void;
-
-/**
- * Creates a reader of numbers. 64-bit integers become the nearest doubles.
- * @param bytes Items in any alignment.
- * @throws ZpublishError `codec-failed` if items are no numbers and no booleans.
- */
-export function createItemsReader(bytes: Uint8Array, type: DataType, packing: Packing): ItemsReader {
-  const items = openItems(bytes, type, packing);
-  const unpack = createUnpacker(type, packing);
-  if (typeof items === "function") {
-    return (begin, places, values) => {
-      for (let i = 0; i < values.length; i++) values[i] = unpack(items(begin + places[i]!));
-    };
-  }
-  return (begin, places, values) => {
-    for (let i = 0; i < values.length; i++) values[i] = unpack(items[begin + places[i]!]!);
-  };
-}
-
-/** Opens items as a typed array, or as a function of the index if no typed array has their numbers. */
-function openItems(
-  bytes: Uint8Array,
-  dataType: DataType,
-  packing: Packing,
-): NumberView | ((index: number) => number) {
-  const { kind, itemSize, byteOrder } = dataType;
-  if (kind === "f" && itemSize === 16)
-    return (index) => readLongDouble(bytes.subarray(16 * index, 16 * (index + 1)), byteOrder !== ">");
-  const type = numericTypeOf(dataType, packing);
-  const native = nativeBytes(bytes, type);
-  if (isWide(type)) {
-    const words = wordsOf(native);
-    const [atLow, atHigh] = [LOW_WORD, HIGH_WORD];
-    const ofSign = type.kind === "u" ? TWO_32 : 0;
-    return (index) => {
-      const high = words[2 * index + atHigh]!;
-      return (high < 0 ? high + ofSign : high) * TWO_32 + (words[2 * index + atLow]! >>> 0);
-    };
-  }
-  const items = viewOf(native, type);
-  if (kind === "b") return (index) => (items[index] === 0 ? 0 : 1);
-  if (kind !== "f" || itemSize !== 2) return items;
-  const table = halfNumbers();
-  return (index) => table[items[index]!]!;
-}
-
-/** Creates a function from a stored number to the value that it means. */
-function createUnpacker(type: DataType, packing: Packing): (stored: number) => number {
-  const own = ownPacking(type, packing);
-  const { missing, validMin, validMax, scale, offset } = own;
-  const isEverything = validMin === Number.NEGATIVE_INFINITY && validMax === Number.POSITIVE_INFINITY;
-  if (isEverything && missing.length === 0 && scale === 1 && offset === 0) return (stored) => stored;
-  return (stored) => unpacked(stored, own);
+/** Returns the type that items are read as: integers of the other signedness if their attributes say so. */
+export function signedType(dataType: DataType, { isUnsigned }: Packing): DataType {
+  const isInteger = dataType.kind === "i" || dataType.kind === "u";
+  return isInteger && isUnsigned !== undefined ? { ...dataType, kind: isUnsigned ? "u" : "i" } : dataType;
 }
 
 type ReadRow = RowReader["read"];

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import t from "tap";
 import { packingOf } from "../../src/cf/packing.js";
+import { createItemsReader } from "../../src/codec/compute/picture.js";
 import { type ChunkBox, fillBuffer, gather, gatherFill } from "../../src/codec/copy-strided.js";
-import { createItemsReader } from "../../src/codec/item-rows.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 import { parseDataType } from "../../src/model/data-type.js";
 import { effort } from "../support/effort.js";

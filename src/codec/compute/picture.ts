@@ -1,10 +1,15 @@
 import { crc32 } from "node:zlib";
+import { type Packing, roundedPacking, unpacked } from "../../cf/packing.js";
 import { categoryColours, colourTable } from "../../colour/colour-scales.js";
 import { chooseRange, roundRange } from "../../colour/value-range.js";
+import { ZpublishError } from "../../errors.js";
 import { elementCount } from "../../model/data-tree.js";
+import type { DataType } from "../../model/data-type.js";
+import { readLongDouble } from "../../model/fill-value.js";
 import type { ComputeStep, EncodingPlan, LineStep, PictureStep } from "../../zarr/plan/encoding-plan.js";
 import { deflate } from "../deflate.js";
-import { createItemsReader, type ItemsReader } from "../item-rows.js";
+import { isNumeric, signedType } from "../item-rows.js";
+import { itemValues, type NumericArray } from "../items/item-values.js";
 import type { KernelMemory } from "../kernel/kernel-memory.js";
 import { coarsen } from "./coarsen.js";
 
@@ -61,6 +66,33 @@ function chunkOf(type: string, data: Uint8Array): Uint8Array {
   chunk.set(data, 8);
   view.setUint32(8 + data.length, crc32(chunk.subarray(4, 8 + data.length)));
   return chunk;
+}
+
+/** Reads the items at `begin + places[i]` as values: unpacked, NaN if they are missing. */
+type ItemsReader = (begin: number, places: Uint32Array, values: Float64Array) => void;
+
+/**
+ * Creates a reader of numbers. 64-bit integers become the nearest doubles.
+ * @param bytes Items in any alignment.
+ * @throws ZpublishError `codec-failed` if items are no numbers and no booleans.
+ */
+export function createItemsReader(bytes: Uint8Array, dataType: DataType, packing: Packing): ItemsReader {
+  const type = signedType(dataType, packing);
+  const own = roundedPacking(packing, type);
+  const itemAt = itemReader(bytes, type);
+  return (begin, places, values) => {
+    for (let i = 0; i < values.length; i++) values[i] = unpacked(itemAt(begin + places[i]!), own);
+  };
+}
+
+function itemReader(bytes: Uint8Array, type: DataType): (index: number) => number {
+  const isLittle = type.byteOrder !== ">";
+  if (type.kind === "f" && type.itemSize === 16)
+    return (index) => readLongDouble(bytes.subarray(16 * index, 16 * (index + 1)), isLittle);
+  if (!isNumeric(type))
+    throw new ZpublishError("codec-failed", `expected numbers, received ${type.numpyName}`);
+  const items = itemValues(bytes, type) as NumericArray;
+  return type.kind === "b" ? (index) => (items[index] === 0 ? 0 : 1) : (index) => Number(items[index]);
 }
 
 /** Positions per axis that a pixel takes values from, at most: nine values are close to a mean of all, and soon read. */
