@@ -53,6 +53,11 @@ export interface DatasetView {
   readonly id: string;
   /** Hash of all served metadata, hexadecimal. The same on every instance whose encoders write the same bytes. */
   readonly revision: string;
+  /**
+   * Hash of what its files are, which a file of other values with the same metadata changes: for ETags of answers that are made of many
+   * chunks. Chunks of a Zarr store that are written over are not seen.
+   */
+  readonly state: string;
   /** As in `StoredTree`. */
   readonly format?: string | undefined;
   /** Names of the dimensions that may grow: unlimited ones of a file, and the joined one. */

@@ -175,7 +175,7 @@ function* plainSteps(
     location: config.location,
     revision: yield* revisionSteps(contents, arrays),
     identity: tree.identity,
-    ...{ format: tree.format, join: tree.join },
+    ...{ format: tree.format, join: tree.join, state: tree.fingerprint ?? tree.identity },
     unlimited: tree.join === undefined ? (tree.unlimited ?? []) : [tree.join.dimension],
     tree: yield* dataTreeSteps(contents),
     arrays,

@@ -129,6 +129,7 @@ function createOverviews(
     id: dataset.id,
     revision: revisionOf(levels),
     identity: dataset.identity,
+    state: dataset.state,
     tree: createLevelTree(levels, arrays),
     arrays,
     /** Refused arrays of the dataset, and of levels that clients asked for. */

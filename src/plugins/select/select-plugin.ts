@@ -170,7 +170,8 @@ async function serveSelection(context: PluginContext, request: RouteRequest): Pr
   const format = FORMATS[name]!;
   const isDecoded = query.isDecoded ?? format.isDecoded;
   const axes = [...query.axes].toSorted(([one], [other]) => (one < other ? -1 : 1));
-  const parts = [packageVersion, snapshot.revision, { ...query, axes }, name, isDecoded, points?.digest];
+  const { revision, state } = snapshot;
+  const parts = [packageVersion, revision, state, { ...query, axes }, name, isDecoded, points?.digest];
   const hash = createHash("sha256").update(JSON.stringify(parts));
   const etag = `"${hash.digest("base64url").slice(0, 22)}"`;
   const file = fileName([snapshot.id, ...(query.variables.length < 4 ? query.variables : [])], name);

@@ -57,6 +57,7 @@ export function fakeSnapshot(
     id,
     revision: "0123456789abcdef",
     identity: "identity",
+    state: "state",
     tree,
     arrays,
     refused,
