@@ -240,9 +240,12 @@ t.test("values are equal, whichever cut they are read from", async (t) => {
       const { snapshot, array: air } = array();
       t.strictSame([...((await values.read(snapshot, air, selection)).values as Int32Array)], expected);
       const pieces: number[] = [];
-      for await (const piece of values.stream(snapshot, air, selection, { pieceBytes: 64 }))
+      const reserved: number[] = [];
+      const reserve = (bytes: number) => void reserved.push(bytes);
+      for await (const piece of values.stream(snapshot, air, selection, { pieceBytes: 64, reserve }))
         pieces.push(...(piece.values as Int32Array));
       t.strictSame(pieces, expected);
+      t.equal(reserved.length, 1, "its memory is reserved whichever cut is read");
       const found = await values.readPoints(snapshot, air, points.flat());
       t.strictSame(
         [...(found.values as Int32Array)],

@@ -50,12 +50,13 @@ def typed(attrs, dtype):
         else: out[key] = value
     return out
 
-def describe(types, is_first):
+def describe(types, is_first, has_groups):
     lengths = {"time": rng.randrange(1, 6), "lat": rng.randrange(1, 5), "lon": rng.randrange(1, 5), "n": rng.randrange(1, 4), "level": rng.randrange(1, 4)}
     dims = [dim for dim in lengths if rng.random() < 0.65] or ["time"]
     labels, variables = {}, []
     def add(name, dims, dtype, values, attrs, fill=None): variables.append(dict(name=name, dims=list(dims), dtype=dtype, values=values, attrs=attrs, fill=fill))
-    if "time" in dims and rng.random() < 0.9:
+    # A group has the labels of the one above if it has none.
+    if "time" in dims and (has_groups or rng.random() < 0.9):
         values, attrs = time_axis(lengths["time"])
         add("time", ["time"], values.dtype.str, values, attrs)
         labels["time"] = dates(values, attrs)
@@ -68,7 +69,7 @@ def describe(types, is_first):
         values = np.arange(lengths["lon"]) * 30.0
         add("lon", ["lon"], "<f8", values, {"units": "degrees_east"})
         labels["lon"] = [repr(each) for each in values.tolist()]
-    if "level" in dims and rng.random() < 0.7:
+    if "level" in dims and (has_groups or rng.random() < 0.7):
         values = np.array([1000, 850, 500][:lengths["level"]], "<i4")
         add("level", ["level"], "<i4", values, {"units": "hPa"})
         labels["level"] = [str(each) for each in values]
@@ -178,7 +179,7 @@ for number in range(count):
     groups = [None, "a", "b/c"] if format == "NETCDF4" and rng.random() < 0.4 else [None]
     made = {}
     for group in groups:
-        described = describe(FORMATS[format], is_classic)
+        described = describe(FORMATS[format], is_classic, len(groups) > 1)
         made[group] = described
     if format == "zarr": write_zarr(path, *made[None][::2])
     else:

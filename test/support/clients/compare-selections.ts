@@ -27,6 +27,9 @@ const COMPARE = `
 import functools, json, sys, traceback
 import numpy as np, pandas as pd, xarray as xr
 wrong = []
+def text_of(v):
+    try: return v.decode("utf-8")
+    except UnicodeDecodeError: return v.decode("latin1")
 def canonical(values):
     values = np.asarray(values)
     kind = values.dtype.kind
@@ -34,12 +37,12 @@ def canonical(values):
         unit = "ns" if values.dtype.str.endswith("[ns]") else "us"
         return np.array(["" if np.isnat(v) else str(np.datetime_as_string(v, unit)) for v in values.ravel()], dtype=object).reshape(values.shape)
     if kind == "m": return values.astype("m8[s]").astype("i8")
-    if kind == "S": return np.array([v.decode("utf-8", "replace") for v in values.ravel()], dtype=object).reshape(values.shape)
+    if kind == "S": return np.array([text_of(v) for v in values.ravel()], dtype=object).reshape(values.shape)
     if kind in "OU": return np.array([word(v) for v in values.ravel()], dtype=object).reshape(values.shape)
     return values
 def word(v):
     if v is None or v is pd.NaT or isinstance(v, float) and v != v: return ""
-    if isinstance(v, bytes): return v.decode("utf-8", "replace")
+    if isinstance(v, bytes): return text_of(v)
     return v.isoformat() if hasattr(v, "isoformat") else str(v)
 def same(a, b):
     a, b = canonical(a), canonical(b)
