@@ -1,6 +1,6 @@
 import type { JsonObject } from "../json/json-value.js";
 import { axisRole, isLatitude, isLongitude, type Plane, planeOf } from "./axis-roles.js";
-import { type GridProjection, gridReferenceOf } from "./grid-mapping.js";
+import { type GridProjection, type GridReference, gridReferenceOf } from "./grid-mapping.js";
 
 /** A variable as others of its dataset see it. */
 export interface CfVariable {
@@ -22,6 +22,24 @@ export interface Placement<V> {
   readonly isDegrees?: boolean;
   /** Whether the coordinates of the plane only count the pixels of an image, whose rows run down. */
   readonly isImage?: boolean;
+}
+
+/** Latitudes and longitudes of the cells of a grid. */
+export interface CellGrid {
+  /** Paths of the variables. */
+  readonly latitude: string;
+  readonly longitude: string;
+  /** Axes of the array along which rows and columns are counted. */
+  readonly y: number;
+  readonly x: number;
+}
+
+/** How an array lies on the Earth. */
+export interface Georeference {
+  /** How the axes Y and X lie on the Earth: `degrees` if they are latitudes and longitudes, or one is; undefined if not known. */
+  readonly crs: GridReference | undefined;
+  /** Latitudes and longitudes of all cells; undefined if the array has no two-dimensional ones. */
+  readonly grid: CellGrid | undefined;
 }
 
 /** Variables of a dataset by path. */
@@ -77,6 +95,25 @@ export function createPlacer<V extends CfVariable>({ variables, attrs }: CfDatas
     }
     return gridReferenceOf(variable.attrs, units) ?? gridReferenceOf(attrs, units);
   }
+}
+
+/**
+ * Says how a variable lies on the Earth. @param coordinates Those of its axes. @param findGrid As {@link createGridFinder} finds it.
+ */
+export function georeferenceOf<V extends CfVariable>(
+  placement: Placement<V> | undefined,
+  coordinates: readonly (V | undefined)[],
+  findGrid: () => Pick<Placement<V>, "plane" | "grid"> | undefined,
+): Georeference {
+  const { projection, isDegrees, isImage } = placement ?? {};
+  // Latitudes and longitudes of cells beside coordinates of a projection.
+  const { grid, plane } = (projection === undefined ? placement : findGrid()) ?? {};
+  const isGeographic =
+    grid === undefined && coordinates.some((each) => each && (isLatitudes(each) || isLongitudes(each)));
+  return {
+    crs: projection ?? (isDegrees || isGeographic ? "degrees" : isImage ? "pixels" : undefined),
+    grid: grid && { latitude: grid.latitude.path, longitude: grid.longitude.path, ...plane! },
+  };
 }
 
 /** Names of grid mappings; of the long form `a: x y b: lat lon`, those of the variable's own dimensions first. */

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { combinations } from "../collections/combinations.js";
 import { mapInLots, whenDone } from "../event-loop/maybe-promise.js";
 import type { JsonObject } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
@@ -196,16 +197,14 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
     const { start, length, path } = spans[number]!;
     const detail = detailOf(number);
     const { layout, id, owner } = detail;
-    let found: AxisPlace[][] = [[]];
-    for (const [at, stop] of shape.entries()) {
+    const placesOf = (stop: number, at: number) => {
       const own = layout.chunkShape[at]!;
       const begin = coords[at]! * chunkShape[at]!;
       const end = begin + chunkShape[at]!;
       const run = at === axis ? { start, stop: start + length } : { start: 0, stop };
-      const places = placesAlong(own, begin, end, run);
-      found = found.flatMap((before) => places.map((place) => [...before, place]));
-    }
-    return found.map((places) => ({
+      return placesAlong(own, begin, end, run);
+    };
+    return Array.from(combinations(shape.map(placesOf)), (places) => ({
       ...{ owner, path, layout, part: id },
       coords: ownCoords(
         detail,

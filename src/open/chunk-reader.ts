@@ -1,4 +1,9 @@
+import { createHash } from "node:crypto";
+import { combinations } from "../collections/combinations.js";
+import { createSlice } from "../event-loop/cooperative-task.js";
+import { elementCount, gridShapeOf } from "../model/data-tree.js";
 import type { ChunkReader, ChunkSource, MemoryChunks, StoredVersion } from "../zarr/chunk-reader.js";
+import type { StoredArray } from "../zarr/stored-array.js";
 import { openLocalChunkReader } from "../zarr-store/chunk-reader.js";
 
 /**
@@ -47,4 +52,31 @@ export function storeOf(source: ChunkSource): string {
 export function isReadForWorkers(source: ChunkSource): boolean {
   if (source.kind === "ranges" || source.kind === "served" || source.kind === "parts") return true;
   return (source.kind === "files" || source.kind === "shards") && source.objects !== undefined;
+}
+
+const looks = new WeakMap<StoredArray, { readonly version: Promise<string>; readonly untilMs: number }>();
+
+/**
+ * Looks up what tells values of an array from those before its chunks were rewritten in place, which leaves a dataset as it is if they are
+ * local files; empty for others. A look at n chunks holds for n - 1 ms, since it takes 20 µs each.
+ */
+export async function versionInPlace(stored: StoredArray): Promise<string> {
+  if (isReadForWorkers(stored.chunks)) return "";
+  const known = looks.get(stored);
+  if (known !== undefined && performance.now() < known.untilMs) return known.version;
+  const grid = gridShapeOf(stored.shape, stored.chunkShape);
+  const version = lookAtChunks(stored.chunks, grid);
+  looks.set(stored, { version, untilMs: performance.now() + elementCount(grid) - 1 });
+  return version;
+}
+
+async function lookAtChunks(chunks: ChunkSource, grid: readonly number[]): Promise<string> {
+  const reader = openChunkReader(chunks);
+  const slice = createSlice();
+  const hash = createHash("sha256");
+  for (const coords of combinations(grid.map((length) => [...Array(length).keys()]))) {
+    hash.update(`${(await reader.version(coords)).token}\n`);
+    if (slice.isOver()) await slice.next();
+  }
+  return hash.digest("base64url");
 }

@@ -1,3 +1,4 @@
+import { combinations } from "../collections/combinations.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
 import { elementCount } from "../model/data-tree.js";
 import { chunksOfPoints, type PickedGrid } from "../zarr/plan/cut-selection.js";
@@ -58,16 +59,6 @@ export function touchedByBox(box: readonly PickedAxis[]): Touching {
       elementCount(indexes.map((each, axis) => each.reduce((sum, index) => sum + weight(axis, index), 0)));
     return { list: combinations(indexes), count };
   };
-}
-
-/** Lists all combinations of one index per axis, in C order. */
-export function* combinations(
-  axes: readonly (readonly number[])[],
-  before: readonly number[] = [],
-): Generator<number[]> {
-  const indexes = axes[before.length];
-  if (indexes === undefined) yield [...before];
-  else for (const index of indexes) yield* combinations(axes, [...before, index]);
 }
 
 /** Finds the chunks that points touch; missing ones touch none. @param points As in `Values.readPoints`. */

@@ -1,16 +1,15 @@
 import type { CoordinateAxis } from "../cf/axis-labels.js";
 import type { CellBox, DegreeBounds, NearestCell } from "../cf/cell-search.js";
-import type { GridReference } from "../cf/grid-mapping.js";
+import type { Georeference } from "../cf/placement.js";
 import type { NumericArray } from "../codec/items/item-values.js";
 import type { ArrayView, DatasetView } from "../dataset/dataset.js";
 import type { DataType } from "../model/data-type.js";
+import type { PickedAxis } from "../zarr/plan/item-pick.js";
 
 export type { NumericArray };
 
-/** Indexes of one axis that are read: a range whose step may be negative but not 0, or a list in any order, with repetitions. */
-export type AxisSelection =
-  | { readonly begin: number; readonly count: number; readonly step: number }
-  | { readonly indexes: ArrayLike<number> };
+/** Indexes of one axis that are read. */
+export type AxisSelection = PickedAxis;
 
 /** Bytes of a piece of a stream. */
 export const PIECE_BYTES = 2 * 2 ** 20;
@@ -74,23 +73,9 @@ export interface ReadCost {
 }
 
 /** Coordinates of an array. */
-export interface Coordinates {
+export interface Coordinates extends Georeference {
   /** One per axis of the array. */
   readonly axes: readonly CoordinateAxis[];
-  /** How the axes Y and X lie on the Earth: `degrees` if they are latitudes and longitudes, or one is; undefined if not known. */
-  readonly crs: GridReference | undefined;
-  /** Latitudes and longitudes of all cells; undefined if the array has no two-dimensional ones. */
-  readonly grid: CellGrid | undefined;
-}
-
-/** Latitudes and longitudes of the cells of a grid. */
-export interface CellGrid {
-  /** Paths of the variables. */
-  readonly latitude: string;
-  readonly longitude: string;
-  /** Axes of the array along which rows and columns are counted. */
-  readonly y: number;
-  readonly x: number;
 }
 
 /** Reads coordinates, each once for a snapshot. Look-ups of labels are in `cf/axis-labels.ts`. */

@@ -642,7 +642,7 @@ t.test("coordinates say roles, units, calendars and regular steps, and are read 
     coordinates.coordinates(snapshot, arrayOf("a/t")),
     coordinates.coordinates(snapshot, arrayOf("a/t")),
   ]);
-  t.equal(found, again);
+  t.equal(found.axes[0], again.axes[0]);
   const other = await coordinates.coordinates(snapshot, arrayOf("a/u"));
   t.equal(other.axes[0], found.axes[0]);
   t.same(reads.sort(), ["a/time", "lat", "level", "lon"]);

@@ -1,8 +1,8 @@
+import { combinations } from "../../collections/combinations.js";
 import { ZpublishError } from "../../errors.js";
 import type { ChunkReader } from "../../zarr/chunk-reader.js";
 import type { EncodingPlan } from "../../zarr/plan/encoding-plan.js";
 import {
-  boxChunks,
   forEachPlace,
   type ItemPick,
   itemStrides,
@@ -94,7 +94,7 @@ function chunksOf({ stored: { chunkShape } }: EncodingPlan, { items }: ItemPick)
     });
   }
   const axes = items.map((axis, at) => [...partsOfAxis(axis, chunkShape[at]!)]);
-  return boxChunks(axes).map((parts) => ({ coords: parts.map(({ chunk }) => chunk), parts }));
+  return Array.from(combinations(axes), (parts) => ({ coords: parts.map(({ chunk }) => chunk), parts }));
 }
 
 /** Tells whether a task uses all items of a chunk, so that no other will. */

@@ -1,3 +1,4 @@
+import { combinations } from "../../collections/combinations.js";
 import { ZpublishError } from "../../errors.js";
 import { createSlice } from "../../event-loop/cooperative-task.js";
 import { elementCount } from "../../model/data-tree.js";
@@ -107,12 +108,7 @@ export function cutBox(grid: PickedGrid, box: readonly PickedAxis[], itemBytes: 
     bytes *= perBlock[axis]!;
     if (perBlock[axis]! < count) break;
   }
-  let blocks: Block[] = [[]];
-  for (const [at, axis] of box.entries()) {
-    const slices = cutAxis(axis, grid.chunkShape[at]!, perBlock[at]!);
-    blocks = blocks.flatMap((before) => slices.map((slice) => [...before, slice]));
-  }
-  return blocks;
+  return [...combinations(box.map((axis, at) => cutAxis(axis, grid.chunkShape[at]!, perBlock[at]!)))];
 }
 
 /** Cuts an axis where chunks end. @param chunks Chunks per slice. */

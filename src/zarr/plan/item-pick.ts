@@ -1,4 +1,5 @@
 import type { NumberDecoding } from "../../cf/decoded-type.js";
+import { combinations } from "../../collections/combinations.js";
 import type { DataType } from "../../model/data-type.js";
 import type { StoredArray } from "../stored-array.js";
 import { createEncodingPlan, storedChunksOf } from "./create-encoding-plan.js";
@@ -157,15 +158,10 @@ export function storedChunksOfTask({
   if (pick === undefined) return storedChunksOf(plan, chunkCoords);
   const { items } = pick;
   if ("points" in items) return items.points.map(({ coords }) => [...coords]);
-  const axes = items.map((axis, at) => [...partsOfAxis(axis, plan.stored.chunkShape[at]!)]);
-  return boxChunks(axes).map((parts) => parts.map(({ chunk }) => chunk));
-}
-
-/** Lists all combinations of one part per axis, in C order. */
-export function boxChunks(axes: readonly (readonly PickedPart[])[]): PickedPart[][] {
-  let found: PickedPart[][] = [[]];
-  for (const parts of axes) found = found.flatMap((before) => parts.map((part) => [...before, part]));
-  return found;
+  const axes = items.map((axis, at) =>
+    Array.from(partsOfAxis(axis, plan.stored.chunkShape[at]!), ({ chunk }) => chunk),
+  );
+  return [...combinations(axes)];
 }
 
 /**
