@@ -136,7 +136,7 @@ for case in json.load(sys.stdin):
                 if name in from_file.variables and target.dtype.kind in "iuf": target = target.astype(from_file[name].dtype)
                 # numpy 1 makes doubles of masked scalars.
                 if name in from_file.variables and from_file[name].ndim == 0 and target.dtype.kind == "f":
-                    if not np.allclose(have.astype("f8"), target.astype("f8"), rtol=1e-6, equal_nan=True): fail(name, "values", have, target)
+                    if not np.allclose(have.astype(target.dtype).astype("f8"), target.astype("f8"), rtol=1e-6, equal_nan=True): fail(name, "values", have, target)
                     continue
                 if form == "arrow" and target.dtype.kind in "iufb" and have.dtype != target.dtype.newbyteorder("="): fail(name, "type", have.dtype, target.dtype)
                 if not same(as_type(have, canonical(target)), target): fail(name, "values", have, target)
