@@ -1,9 +1,11 @@
+import { itemValues } from "../codec/items/item-values.js";
 import type { ArrayView, DatasetView } from "../dataset/dataset.js";
 import { wrongParameter } from "../http/query.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { nodeName, parentPath, type Variable } from "../model/data-tree.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
-import type { AxisSelection } from "../values/values.js";
+import { encodeFillItem } from "../model/fill-value.js";
+import type { AxisSelection, ValueBlock } from "../values/values.js";
 import { pickedLength } from "../zarr/plan/item-pick.js";
 import { type ExportedDataset, type ExportedVariable, POINT, TEXT_TYPE } from "./exported-dataset.js";
 
@@ -20,6 +22,8 @@ export interface StepSelection {
    * the ones of other dimensions, along the dimension `point`.
    */
   readonly kind: "steps" | "step" | "points";
+  /** Labels of the steps in place of the stored ones: longitudes that ascend across the seam. */
+  readonly labels?: Float64Array | undefined;
 }
 
 /** What is read along one dimension. */
@@ -94,16 +98,25 @@ export function createSelectionPlan(
       const { indexes } = selection[at] as { readonly indexes: Int32Array };
       return indexes.some((index) => index < 0);
     });
+    const dataType = textLength === undefined ? typeOf(array, isOutside) : TEXT_TYPE;
+    const labels = axes[0]?.owner === variable ? found[0]?.labels : undefined;
+    const block = labels && hasLabels(variable, dataType) ? blockOf(labels, dataType) : undefined;
     return {
       name: path.replaceAll("/", "_"),
       path,
       isCoordinate: snapshot.tree.groups.get(groupPathOf(variable))!.coordinateNames.has(variable.name),
       dims: own.map(([name]) => name),
       shape: own.map(([, length]) => length),
-      dataType: textLength === undefined ? typeOf(array, isOutside) : TEXT_TYPE,
+      dataType,
       attrs: isDecoded ? decodedAttrs(variable.attrs) : storedAttrs(array),
-      source: { array, selection, kept, points, textLength },
+      source: block === undefined ? { array, selection, kept, points, textLength } : { block },
     };
+  }
+
+  /** Tells whether values are labels themselves, of a type that holds other ones: packed ones are not, unless they are decoded. */
+  function hasLabels({ attrs }: Variable, { kind, itemSize }: DataType): boolean {
+    const isPacked = !isDecoded && (attrs.scale_factor ?? attrs.add_offset) !== undefined;
+    return !isPacked && "if".includes(kind) && itemSize > 1;
   }
 
   /** Integers without a fill value are doubles if a point is outside: nothing else says that it is missing. So does xarray's `reindex`. */
@@ -124,6 +137,12 @@ export function createSelectionPlan(
     ...{ snapshot, isDecoded, dims, attrs: attrsOf(snapshot, chosen) },
     variables: all.map((variable) => withReferences(variable, all)),
   };
+}
+
+/** Makes values of a type of labels. */
+function blockOf(labels: Float64Array, dataType: DataType): ValueBlock {
+  const bytes = new Uint8Array(Buffer.concat(Array.from(labels, (each) => encodeFillItem(each, dataType))));
+  return { shape: [labels.length], dataType, bytes, values: itemValues(bytes, dataType) };
 }
 
 /** @throws ZpublishError `invalid-query` if two variables have one name without slashes */

@@ -283,7 +283,10 @@ async function selectAxis(
   if (query.kind === "range") {
     const range = indexRange(axis, query.from, query.to);
     const count = Math.ceil(pickedLength(range) / query.step);
-    if (count > 0) return { selection: sliceOfAxis(range, 0, count, query.step), kind: "steps" };
+    if (count > 0) {
+      const selection = sliceOfAxis(range, 0, count, query.step);
+      return { selection, kind: "steps", labels: longitudesAcrossSeam(axis, selection, query.from) };
+    }
     throw empty(`a range with labels of '${axis.dim}' (${extentText(axis)})`, query.text);
   }
   const [{ text, method } = { text: "", method: "exact" }] = query.labels;
@@ -297,6 +300,22 @@ async function selectAxis(
       throw empty(`a label with a step of '${axis.dim}' ${side} it (${extentText(axis)})`, each.text);
     }),
   );
+}
+
+/** Returns longitudes that ascend from the bound of a range across the seam: 350, 0 and 10 are -10, 0 and 10 from -20 on; undefined for other ranges. */
+function longitudesAcrossSeam(
+  { values }: CoordinateAxis,
+  selection: AxisSelection,
+  from: string | undefined,
+): Float64Array | undefined {
+  if (!("indexes" in selection)) return undefined;
+  let last = Number(from);
+  return Float64Array.from(selection.indexes, (index) => {
+    const stored = values![index] as number;
+    // Rounding of a label that is the bound adds no turn.
+    last = stored + 360 * Math.ceil((last - stored) / 360 - 1e-9);
+    return last;
+  });
 }
 
 function listOf(indexes: readonly number[]): StepSelection {

@@ -173,6 +173,21 @@ t.test("labels and indexes become indexes as in xarray", async (t) => {
   }
 });
 
+t.test("longitudes across the seam ascend from the first bound", async (t) => {
+  for (const [query, labels] of [
+    ["lon=-60/60", [-60, 0, 60]],
+    ["lon=300/60", [300, 360, 420]],
+    ["lon=-60/60&step.lon=2", [-60, 60]],
+    ["lon=-180/179", [-180, -120, -60, 0, 60, 120]],
+    ["lon=0/60", undefined],
+    ["isel.lon=-1&isel.lon=0", undefined],
+  ] as const) {
+    const { variables } = await plan(AIR, `var=t2m&${query}`);
+    const { source } = variables.find(({ name }) => name === "lon")!;
+    t.strictSame("block" in source ? Array.from(source.block.values!, Number) : undefined, labels, query);
+  }
+});
+
 t.test("bytes are known", async (t) => {
   const piece = await plan(AIR, "var=t2m&isel.time=0:2&lat=50");
   t.equal(exportedByteLength(piece), 2 * 6 * 2 + 2 * 8 + 8 + 6 * 8 + 8);

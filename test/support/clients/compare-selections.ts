@@ -8,6 +8,8 @@ export interface AnswerCase {
   readonly query: string;
   /** Python that makes the selection of `ds`, the decoded dataset. */
   readonly code: string;
+  /** Labels of the answer that are not the stored ones, by dimension. */
+  readonly labels?: Readonly<Record<string, readonly number[]>>;
   readonly form: string;
   /** Whether the answer is decoded. Default: that of its format. */
   readonly isDecoded?: boolean;
@@ -81,7 +83,8 @@ for case in json.load(sys.stdin):
             other = other.isel({d: i.drop_vars(list(i.coords)) for d, i in indexes.items()})
             names = [n for n in other.variables if n in expected.variables]
             return other[names].set_coords([n for n in expected.coords if n in names])
-        half, stored = picked(half), picked(raw)
+        def labelled(other): return other.assign_coords({n: (n, np.array(v, other[n].dtype), other[n].attrs) for n, v in case.get("labels", {}).items()})
+        half, stored, expected = labelled(picked(half)), labelled(picked(raw)), labelled(expected)
         def in_answer(name): return prefix + name if name in raw.variables else name
         def check_dims(have, want):
             if [d[len(prefix):] if d.startswith(prefix) and prefix else d for d in have.dims] != list(want.dims): fail(have.name, "dims", have.dims, want.dims)
