@@ -38,6 +38,10 @@ export function fakeContext(parts: FakeParts): CoreContext {
   function noChunks(): never {
     throw new ZpublishError("internal", "no chunks in this test");
   }
+  // Descriptions leave out coordinates that cannot be decoded.
+  function noValues(): never {
+    throw new ZpublishError("unsupported", "no values in this test");
+  }
   const context: CoreContext = {
     datasets: {
       ids: () => ids,
@@ -56,7 +60,7 @@ export function fakeContext(parts: FakeParts): CoreContext {
         reads: { waiting: 0 },
       },
     },
-    values: inlineValues({ makeChunk: noChunks }),
+    values: inlineValues({ makeChunk: noValues }),
     previews: { values: previews ?? (async () => undefined) },
     plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),
     versions: { zpublish: "0.1.0", node: "20.20.2", LANG: "C.UTF-8" },
