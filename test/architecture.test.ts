@@ -43,6 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   values: ["cf", "codec", "dataset", "json", "model", "open", "pool", "zarr"],
   export: ["cf", "codec", "dataset", "event-loop", "http", "json", "model", "values", "zarr"],
   chunk: ["cache", "codec", "dataset", "http", "model", "open", "pool", "stores", "zarr"],
+  references: ["chunk", "codec", "dataset", "json", "model", "open", "zarr"],
   usage: [],
   pages: ["cf", "codec", "colour", "dataset", "http", "json", "model", "pool", "usage", "values", "zarr"],
   plugins: [
@@ -56,6 +57,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "model",
     "observe",
     "pages",
+    "references",
     "values",
   ],
   catalog: [
@@ -107,6 +109,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "open",
     "pool",
     "processes",
+    "references",
     "server",
     "stores",
     "warm",
@@ -144,6 +147,7 @@ const EVERYWHERE = new Set(["errors", "collections", "event-loop"]);
 /** Built-in plugins that import more than other people's can, and why. */
 const FACES = new Map([
   ["explore-plugin", "has the page and the files of the explorer, which are built with the package"],
+  ["references-plugin", "says where the core finds stored chunks"],
   [
     "thumbnail-plugin",
     "plans pictures as chunks, so that they have the cache, ETag and single flight of chunks",

@@ -12,6 +12,7 @@ import { configError } from "../config/value-schemas.js";
 import { packageVersion } from "../observe/versions.js";
 import type { InspectOptions } from "./inspect.js";
 import { EXIT_CODES, exitCodeOf, reportError } from "./output.js";
+import { createReferencesCommand, referencesRequestOf, runReferences } from "./references.js";
 import { createSelectCommand, runSelect, selectRequestOf } from "./select.js";
 import { runServe } from "./serve.js";
 import { createWarmCommand, warmRequestOf } from "./warm.js";
@@ -48,7 +49,7 @@ function isServed(first = ""): boolean {
   return /[^a-z]/.test(first) || (first !== "" && !COMMANDS.has(first) && existsSync(first));
 }
 
-const COMMANDS: ReadonlySet<string> = new Set(["serve", "warm", "inspect", "select"]);
+const COMMANDS: ReadonlySet<string> = new Set(["serve", "warm", "inspect", "select", "references"]);
 
 /** @param onEnd Takes the exit code of a command, if it is not 0; undefined if a server runs now. */
 function createProgram(onEnd: (exitCode: number | undefined) => void): Command {
@@ -89,9 +90,13 @@ function createProgram(onEnd: (exitCode: number | undefined) => void): Command {
   const select = createSelectCommand()
     .helpOption("-h, --help", "Show this help")
     .action(async () => onEnd(await runSelect(selectRequestOf(select))));
-  for (const command of [serve, warm, inspect, select]) program.addCommand(command);
+  const references = createReferencesCommand()
+    .helpOption("-h, --help", "Show this help")
+    .action(async () => onEnd(await runReferences(referencesRequestOf(references))));
+  const commands = [serve, warm, inspect, select, references];
+  for (const command of commands) program.addCommand(command);
   // Commander would write two lines that begin with "error:"; runProgram writes one.
-  for (const command of [program, serve, warm, inspect, select]) {
+  for (const command of [program, ...commands]) {
     command.exitOverride().configureOutput({ outputError: () => {} });
   }
   return program;

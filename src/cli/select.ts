@@ -1,7 +1,4 @@
-import { createWriteStream, rmSync } from "node:fs";
-import { rename, stat } from "node:fs/promises";
 import { extname } from "node:path";
-import { pipeline } from "node:stream/promises";
 import { Command } from "commander";
 import type { Config } from "../config/config.js";
 import { configError, formatByteSize } from "../config/value-schemas.js";
@@ -10,7 +7,7 @@ import type { RouteRequest, StreamReply } from "../http/reply.js";
 import { createLog } from "../observe/log.js";
 import { type App, separateFolders } from "../server/open-app.js";
 import { configOfLocation } from "./inspect.js";
-import { EXIT_CODES, reportError } from "./output.js";
+import { EXIT_CODES, reportError, writePieces } from "./output.js";
 import { durationText } from "./progress.js";
 import { withApp } from "./with-app.js";
 
@@ -116,13 +113,14 @@ export function selectRequestOf(command: Command): SelectRequest {
  * @throws ZpublishError if the dataset cannot be opened, or does not have what is asked for; Error if the file cannot be written.
  */
 export async function runSelect(request: SelectRequest): Promise<number> {
-  const config = await configOf(request);
+  const config = await configOfOne(request, "select");
   const options = { log: createLog("error"), progressLog: { info: () => {} } };
   return withApp(config, options, async (app, _runtime, { signal, exitCode }) => {
     const began = performance.now();
     try {
       const reply = await answer(app, request.query, signal);
-      const byteLength = await writeReply(reply, request.output, signal);
+      const client = { signal, reserve: () => undefined, started: false };
+      const byteLength = await writePieces(reply.pieces(undefined, client), request.output, signal);
       if (request.output !== undefined && process.stderr.isTTY) {
         const time = durationText((performance.now() - began) / 1_000);
         process.stderr.write(`${request.output}: ${formatByteSize(byteLength)} in ${time}\n`);
@@ -136,8 +134,11 @@ export async function runSelect(request: SelectRequest): Promise<number> {
   });
 }
 
-/** Resolves a location to one dataset, with no plugin but `select` and without a bound of what is selected. */
-async function configOf({ location, concat, stack }: SelectRequest): Promise<Config> {
+/** Resolves a location to one dataset, with no plugin but one and without a bound of what is selected. */
+export async function configOfOne(
+  { location, concat, stack }: Pick<SelectRequest, "location" | "concat" | "stack">,
+  plugin: string,
+): Promise<Config> {
   const resolved = configOfLocation(location, { concat, stack } as Parameters<typeof configOfLocation>[1]);
   const { collections } = await separateFolders(resolved);
   if (collections.length > 0)
@@ -147,7 +148,7 @@ async function configOf({ location, concat, stack }: SelectRequest): Promise<Con
   return {
     ...resolved,
     cache: null,
-    plugins: resolved.plugins.filter(({ name }) => name === "select"),
+    plugins: resolved.plugins.filter(({ name }) => name === plugin),
     limits: { ...resolved.limits, maxSelectionBytes: Number.MAX_SAFE_INTEGER },
   };
 }
@@ -176,47 +177,4 @@ function optionOf(parameter: string): string {
   const fixed: Readonly<Record<string, string>> = { var: "--var", f: "--format", decode: "--decode" };
   const [, prefix = "sel", dim = parameter] = /^(isel|step)\.(.*)$/s.exec(parameter) ?? [];
   return fixed[parameter] ?? `--${prefix} ${dim}`;
-}
-
-/**
- * Writes an answer, and returns its bytes. A file is written beside its name and renamed when it is whole; what is no file, such as
- * `/dev/null` or a pipe, is written as it is.
- */
-async function writeReply(
-  { pieces }: StreamReply,
-  output: string | undefined,
-  signal: AbortSignal,
-): Promise<number> {
-  let byteLength = 0;
-  async function* counted(): AsyncGenerator<Uint8Array> {
-    for await (const piece of pieces(undefined, { signal, reserve: () => undefined, started: false })) {
-      byteLength += piece.length;
-      // Its memory may be used again before it is written.
-      yield Uint8Array.from(piece);
-    }
-  }
-  if (output === undefined) {
-    await pipeline(counted(), process.stdout, { end: false, signal }).catch((error) => {
-      // A reader that has seen enough is no failure.
-      if (error.code !== "EPIPE") throw error;
-    });
-    return byteLength;
-  }
-  const found = await stat(output).catch(() => undefined);
-  const path = found === undefined || found.isFile() ? `${output}.${process.pid}.part` : output;
-  const discard = () => {
-    if (path !== output) rmSync(path, { force: true });
-  };
-  // A second signal ends the process at once.
-  process.once("exit", discard);
-  try {
-    await pipeline(counted(), createWriteStream(path), { signal });
-    if (path !== output) await rename(path, output);
-  } catch (error) {
-    discard();
-    throw error;
-  } finally {
-    process.off("exit", discard);
-  }
-  return byteLength;
 }

@@ -9,6 +9,7 @@ export const BUILT_IN_PLUGINS = [
   "explore",
   "module_version",
   "plugin_info",
+  "references",
   "select",
   "thumbnail",
   "zarr",

@@ -1,5 +1,11 @@
 import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
-import type { ChunkReader, StoredVersion, VersionOptions } from "../zarr/chunk-reader.js";
+import {
+  type ChunkReader,
+  HIDDEN,
+  placeOfPart,
+  type StoredVersion,
+  type VersionOptions,
+} from "../zarr/chunk-reader.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
 import { createFindPlace, type FileArray, memoryFor } from "./file-index.js";
 import type { VersionedFile } from "./versioned-file.js";
@@ -68,6 +74,14 @@ export function openTableChunkReader(
       has,
       variantOf: (chunkCoords) => find(chunkCoords)?.variant ?? 0,
       placeOf: local && placeOf,
+    },
+    locate(chunkCoords) {
+      const place = find(chunkCoords);
+      if (place === undefined) return undefined;
+      const { offset, wholeByteLength, variant } = place;
+      // Padding is outside of the array, so that whatever follows in the file may stand for it.
+      if (variant !== 0 || offset + wholeByteLength > file.byteLength) return HIDDEN;
+      return whenDone(file.place(), (found) => placeOfPart(found, { offset, byteLength: wholeByteLength }));
     },
     read(chunkCoords, { allocate, maxByteLength } = {}) {
       const place = find(chunkCoords);

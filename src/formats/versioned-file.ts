@@ -2,7 +2,7 @@ import { ZpublishError } from "../errors.js";
 import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import type { ByteStore, ObjectStat, ObjectVersion } from "../stores/byte-store.js";
 import type { FreshObjects } from "../stores/object-versions.js";
-import type { StoredVersion } from "../zarr/chunk-reader.js";
+import type { BytePlace, StoredVersion } from "../zarr/chunk-reader.js";
 
 /** Allocates memory for a read. */
 type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
@@ -24,6 +24,8 @@ export interface VersionedFile {
    * @throws ZpublishError `source-changed`, `source-unreadable`
    */
   check(wasChecked?: boolean): MaybePromise<StoredVersion>;
+  /** As in `ByteStore`. */
+  place(): MaybePromise<BytePlace | undefined>;
   /**
    * Reads bytes: at once from a local file system that is quick.
    * @throws ZpublishError `source-changed`, `source-unreadable`; `corrupt-chunk` if the file has not these bytes.
@@ -95,6 +97,7 @@ export function createVersionedFile(
     version,
     byteLength,
     local,
+    place: () => store.placeOf?.(key),
     check(wasChecked) {
       const looked = look(wasChecked);
       return !(looked instanceof Promise) && looked.token === token ? looked : assertUnchanged(looked);

@@ -111,6 +111,8 @@ export interface StreamReply {
   /** Strong, with its quotes; known without making the body. Without one, there are neither conditions nor ranges. */
   readonly etag?: string;
   readonly cacheControl?: string;
+  /** Whether the body contains {@link RouteRequest.serviceUrl}. Default false. */
+  readonly quotesAddress?: boolean;
   /**
    * Bytes of the whole body. Undefined if it is not known: the answer is then sent in HTTP/1.1's chunked coding, without ranges. Text,
    * JSON and XML of unknown length are compressed if the client accepts that.

@@ -378,6 +378,7 @@ export function sendStreamReply(exchange: Exchange, reply: StreamReply): void | 
     ...{ contentType, isRanged, etag: etags?.[coding], cacheControl: reply.cacheControl },
     contentEncoding: coding === "identity" ? undefined : coding,
     vary: isText ? "Accept-Encoding" : "",
+    quotesAddress: reply.quotesAddress,
     headers: reply.headers,
   });
   const what: Representation = {

@@ -140,5 +140,6 @@ function withErrors(reader: ChunkReader, errorOf: (error: unknown) => unknown): 
     ...reader,
     version: (...args) => withErrorsOf(() => reader.version(...args), errorOf),
     read: (...args) => withErrorsOf(() => reader.read(...args), errorOf),
+    ...(reader.locate && { locate: (coords) => withErrorsOf(() => reader.locate?.(coords), errorOf) }),
   };
 }

@@ -6,6 +6,7 @@ import { stringifyJson } from "../json/stringify-json.js";
 import {
   type ChunkPiece,
   combineStored,
+  HIDDEN,
   type PartChunkReader,
   PIECED,
   type PieceLayout,
@@ -59,6 +60,13 @@ export function createPartChunkReader(array: PartedArray, open: OpenParts): Part
       return whenDone(
         whenDone(readerOf(passed), (reader) => reader.read(passed.coords, options)),
         (stored) => stored && { ...stored, version: versionOfPassed(passed, stored.version) },
+      );
+    },
+    locate(coords) {
+      const passed = find.passed(coords);
+      if (passed === undefined) return HIDDEN;
+      return whenDone(readerOf(passed), ({ locate }) =>
+        locate === undefined ? HIDDEN : locate(passed.coords),
       );
     },
     parts: {

@@ -11,6 +11,7 @@ const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   explore: () => import("./explore-plugin.js"),
   module_version: () => import("./service-info/module-version.js"),
   plugin_info: () => import("./service-info/plugin-info.js"),
+  references: () => import("./references-plugin.js"),
   select: () => import("./select/select-plugin.js"),
   thumbnail: () => import("./thumbnail-plugin.js"),
   zarr: () => import("./zarr-plugin.js"),

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import type { MaybePromise } from "../event-loop/maybe-promise.js";
-import type { StoredVersion } from "../zarr/chunk-reader.js";
+import type { BytePlace, StoredVersion } from "../zarr/chunk-reader.js";
 import { allocateOwn } from "./file-calls.js";
 
 /**
@@ -46,6 +46,11 @@ export interface ByteStore {
    * Default: clients cannot.
    */
   readonly urlFor?: ((key: string, seconds: number) => Promise<string | undefined>) | undefined;
+  /**
+   * Returns where other programs read the bytes of an object that exists; undefined if they cannot. Default: they cannot.
+   * @throws ZpublishError as `stat`
+   */
+  readonly placeOf?: ((key: string) => MaybePromise<BytePlace | undefined>) | undefined;
 }
 
 /** Files of this machine. Results are there at once if their file system is local and quick at present. */

@@ -332,6 +332,7 @@ export function createFileStore(root: string, mayBlock = false): ByteStore {
     stat,
     read: async (key, options) => read(key, options),
     local: { version: (key, wasChecked) => files.version(pathOf(key), wasChecked), read },
+    placeOf: (key) => ({ location: pathOf(key) }),
     async readIfChanged(key, known, options = {}) {
       const found = await stat(key, options.signal);
       return found?.version.token === known.token ? "unchanged" : read(key, options);

@@ -284,6 +284,7 @@ export function createHttpStore(rules: HttpStoreRules): HttpStore {
     location,
     identity,
     urlOf: rules.urlOf,
+    placeOf: (key) => ({ location: rules.urlOf(key).href }),
     stat,
     async read(key, options = {}) {
       return (await fetch(key, options)) as ObjectBytes | undefined;

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
 import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
+import { HIDDEN, placeOfPart } from "../zarr/chunk-reader.js";
 import {
   assertKnownVersion,
   type ByteStore,
@@ -177,6 +178,13 @@ export function createReferenceStore(opened: OpenedReferences, options: Referenc
         // Reading it says why it is refused.
         return key;
       }
+    },
+    async placeOf(key) {
+      const reference = await opened.find(key);
+      if (reference === undefined || "inline" in reference) return undefined;
+      const target = targetOf(key, reference.url);
+      const place = placeOfPart(await target.store.placeOf?.(target.key), reference.part);
+      return place === HIDDEN ? undefined : place;
     },
     assertAllowed: async () => runCooperatively(assertAllowed(await opened.urls(), options)),
   };

@@ -119,7 +119,13 @@ export function createS3Store(
 
   // A URL has no headers.
   const isRedirected = settings?.redirect === true && Object.keys(headers).length === 0;
-  return { ...store, location: `s3://${name}/${prefix}`, list, ...(isRedirected ? { urlFor } : {}) };
+  return {
+    ...store,
+    location: `s3://${name}/${prefix}`,
+    list,
+    placeOf: (key) => ({ location: `s3://${name}/${prefix}${key}` }),
+    ...(isRedirected ? { urlFor } : {}),
+  };
 }
 
 function codeOf({ bytes }: Answer): string | undefined {

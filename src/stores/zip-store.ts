@@ -6,6 +6,7 @@ import {
   runCooperatively,
   startCooperatively,
 } from "../event-loop/cooperative-task.js";
+import { HIDDEN, placeOfPart } from "../zarr/chunk-reader.js";
 import { printablePath } from "../zarr/stored-tree.js";
 import {
   assertKnownVersion,
@@ -84,6 +85,19 @@ export async function openZipStore(container: ByteStore, key: string): Promise<Z
     objectOf(name) {
       if (index.find(folder + name) < 0) return undefined;
       return container.objectOf === undefined ? key : container.objectOf(key);
+    },
+    async placeOf(name) {
+      const number = index.find(folder + name);
+      const byteLength = entries.byteLengths[number];
+      if (byteLength === undefined || entries.methods[number] !== STORED) return undefined;
+      // The local header says where the data begins.
+      if (entries.places[number]! < 0)
+        await read(name, { range: { offset: 0, byteLength: Math.min(byteLength, 1) } });
+      const place = placeOfPart(await container.placeOf?.(key), {
+        offset: entries.places[number]!,
+        byteLength,
+      });
+      return place === HIDDEN ? undefined : place;
     },
   };
 }

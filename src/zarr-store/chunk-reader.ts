@@ -6,10 +6,12 @@ import { codeOf, versionOf } from "../stores/file-calls.js";
 import { createStoreFiles } from "../stores/file-store.js";
 import type { FreshObjects } from "../stores/object-versions.js";
 import {
+  type BytePlace,
   type ChunkFiles,
   type ChunkReader,
   encodeChunkKey,
   type FileChunks,
+  placeOfPart,
   type ReadOptions,
   type ShardChunks,
   type StoredChunk,
@@ -50,6 +52,8 @@ interface ChunkStore {
   readonly readWhole?: (path: string, options: ReadOptions) => Promise<StoredChunk | undefined>;
   readonly urlFor?: ((path: string, seconds: number) => Promise<string | undefined>) | undefined;
   exists(path: string): Promise<boolean>;
+  /** As in `ByteStore`. */
+  placeOf(path: string): MaybePromise<BytePlace | undefined>;
 }
 
 /** Finds chunks in files: each is a file of its own, or a range of a shard. */
@@ -115,6 +119,20 @@ function createReader(source: FileChunks | ShardChunks, files: ChunkStore): Chun
       const use = () => files.use(path, isWhole ? "none" : next, useFile, options.wasChecked);
       return whenDone(orConfirmAbsence(key, use, isAbsent), (found) => found?.value);
     },
+    locate(chunkCoords) {
+      const place = finder.placeOf(chunkCoords);
+      const { key, path } = place;
+      const isAbsent = (found: unknown) => found === undefined;
+      const find = (): MaybePromise<BytePlace["part"] | "whole"> =>
+        isWhole
+          ? whenDone(files.version(path, "none", {}), ({ token }) => (token === undefined ? token : "whole"))
+          : files.use(path, next, (file) => finder.find(file, place), undefined);
+      return whenDone(orConfirmAbsence(key, find, isAbsent), (part) =>
+        part === undefined
+          ? undefined
+          : whenDone(files.placeOf(path), (found) => placeOfPart(found, part === "whole" ? undefined : part)),
+      );
+    },
     ...(isWhole && urlFor !== undefined
       ? { urlFor: (chunkCoords, seconds) => urlFor(finder.placeOf(chunkCoords).path, seconds) }
       : undefined),
@@ -167,6 +185,7 @@ function localFiles(source: ChunkFiles, mayBlock: boolean): ChunkStore {
         wasChecked,
       );
     },
+    placeOf: (path) => ({ location: path }),
     exists: (path) =>
       calls
         .call<Stats>((done) => stat(path, done))
@@ -225,6 +244,7 @@ function objectFiles(objects: FreshObjects): ChunkStore {
       return { bytes, version: version.token };
     },
     urlFor: store.urlFor && ((path, seconds) => store.urlFor?.(path, seconds) ?? Promise.resolve(undefined)),
+    placeOf: (path) => store.placeOf?.(path),
     exists: async (path) => (await objects.look(path, "none")).version !== undefined,
   };
 }

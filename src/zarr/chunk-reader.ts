@@ -41,12 +41,40 @@ export interface ChunkReader extends ChunkBytes {
   /** The source of the chunks, if another thread can open it: local Zarr stores, and memory. */
   readonly source?: ThreadSource;
   /**
+   * Finds where other programs read the stored bytes of a chunk; undefined if it is absent, {@link HIDDEN} if they cannot. The bytes are
+   * not read. Default: all are hidden.
+   * @throws ZpublishError as `version`
+   */
+  readonly locate?: (chunkCoords: readonly number[]) => MaybePromise<BytePlace | typeof HIDDEN | undefined>;
+  /**
    * Returns a URL from which a client can fetch the stored chunk itself for some seconds; undefined if it cannot. Only readers
    * of whole objects have it, if the operator wants clients to be redirected.
    */
   readonly urlFor?:
     | ((chunkCoords: readonly number[], seconds: number) => Promise<string | undefined>)
     | undefined;
+}
+
+/** The place of stored bytes, for other programs. */
+export interface BytePlace {
+  /** Absolute path of a file of this machine, or URL; without credentials. */
+  readonly location: string;
+  /** Bytes of the file or object; undefined if they are all of it. */
+  readonly part?: { readonly offset: number; readonly byteLength: number } | undefined;
+}
+
+/** In place of a {@link BytePlace}: the bytes are stored, but only this server can read them, such as compressed members of an archive. */
+export const HIDDEN = "hidden";
+
+/** Finds the place of a part of bytes. @param part As in {@link BytePlace}. */
+export function placeOfPart(
+  place: BytePlace | undefined,
+  part: BytePlace["part"],
+): BytePlace | typeof HIDDEN {
+  if (place === undefined) return HIDDEN;
+  if (part === undefined) return place;
+  const { location, part: { offset } = { offset: 0 } } = place;
+  return { location, part: { offset: offset + part.offset, byteLength: part.byteLength } };
 }
 
 /** An index of all chunks of an array, in one file. */

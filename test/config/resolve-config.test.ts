@@ -12,6 +12,7 @@ const BUILT_IN = [
   "explore",
   "module_version",
   "plugin_info",
+  "references",
   "select",
   "thumbnail",
   "zarr",

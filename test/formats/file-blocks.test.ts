@@ -15,6 +15,7 @@ function fileOf(byteLength: number, isLocal = false) {
     ...{ name: "f", byteLength, version: { token: "v" } },
     local: isLocal ? { directory: "/", key: "f" } : undefined,
     check: () => ({ token: "v" }),
+    place: () => undefined,
     async read(offset, length) {
       reads.push([offset, length]);
       if (fault !== undefined) throw fault;

@@ -8,7 +8,17 @@ import { createTestLog } from "./serve-routes.js";
 export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 export const ALL_PLUGINS = [
-  ...["dataset_info", "explore", "module_version", "plugin_info", "select", "thumbnail", "zarr", "zarr3"],
+  ...[
+    "dataset_info",
+    "explore",
+    "module_version",
+    "plugin_info",
+    "references",
+    "select",
+    "thumbnail",
+    "zarr",
+    "zarr3",
+  ],
 ].map((name) => ({ name }));
 
 /**

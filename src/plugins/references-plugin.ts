@@ -1,0 +1,66 @@
+import { createHash } from "node:crypto";
+import type { DatasetSnapshot } from "../dataset/dataset.js";
+import type { RouteRequest, StreamReply } from "../http/reply.js";
+import { packageVersion } from "../observe/versions.js";
+import { encodePath, encodeSegment } from "../pages/page.js";
+import { referencePieces } from "../references/dataset-references.js";
+import type { CoreContext, Plugin } from "./plugin.js";
+
+/** The plugin of kerchunk's references: where the chunks of a dataset are stored, for clients that read them there. */
+const referencesPlugin = {
+  name: "references",
+  version: packageVersion,
+  path: "zpublish/plugins/references",
+  routes(context: CoreContext) {
+    // References lead to chunks of the store if they are nowhere else.
+    if (!context.plugins().some(({ name }) => name === "zarr")) return [];
+    return [
+      {
+        path: "/datasets/{dataset_id}/references.json",
+        priority: "page",
+        operation: {
+          summary: "Where all chunks are stored, as kerchunk's references (version 1)",
+          description:
+            "The Zarr v2 store as one document, for fsspec, xarray and GDAL. Chunks that lie at a URL as they are served are read from there, " +
+            "others from this service; small arrays are in the document.",
+          contentType: "application/json",
+          schema: { type: "object" },
+          parameters: { dataset_id: "Id of the dataset" },
+        },
+        handler: (request: RouteRequest) => reply(context, request),
+      },
+    ];
+  },
+} satisfies Plugin;
+export default referencesPlugin;
+
+function reply(context: CoreContext, { params, serviceUrl }: RouteRequest): StreamReply {
+  const snapshot = context.datasets.get(params.dataset_id as string);
+  const dataset = serviceUrl + context.datasetPath(encodeSegment(snapshot.id));
+  const etag = etagOf(snapshot, dataset);
+  const rules = {
+    chunks: context.chunks,
+    // Files of this machine are read through the service.
+    urlOf: (location: string) => (location.startsWith("/") ? undefined : location),
+    chunkUrl: (path: string, key: string) => `${dataset}zarr/${encodePath(path)}/${key}`,
+  };
+  return {
+    kind: "stream",
+    contentType: "application/json",
+    cacheControl: snapshot.cacheControl,
+    quotesAddress: true,
+    ...(etag && { etag }),
+    pieces: (_range, { signal }) => referencePieces(snapshot, { ...rules, signal }),
+  };
+}
+
+/**
+ * Returns the ETag of the references; undefined if chunks of the dataset may come and go while its metadata stay the same, as those of
+ * Zarr stores do.
+ */
+function etagOf(snapshot: DatasetSnapshot, dataset: string): string | undefined {
+  const { format, immutable, identity, revision } = snapshot;
+  if (format === undefined && !immutable) return undefined;
+  const hash = createHash("sha256").update([packageVersion, identity, revision, dataset].join("\n"));
+  return `"${hash.digest("base64url").slice(0, 22)}"`;
+}
