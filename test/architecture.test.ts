@@ -171,6 +171,7 @@ const SHORT = new Map([
   [/^src\/(index|main|plugin-api)\.ts$/, "entry points of library and program"],
   [/^src\/zpublish\.cts$/, "the program of the package"],
   [/^src\/pages\/(docs|explore)-page\.ts$/, "one page to a file"],
+  [/^src\/plugins\/references-plugin\.ts$/, "one file per plugin, loaded on demand"],
   [/^src\/plugins\/service-info\/[a-z-]+\.ts$/, "one file per plugin, loaded on demand"],
   [/^src\/export\/[a-z0-9-]+-writer\.ts$/, "one file per format"],
   [/^workers\/make-chunk\.ts$/, "entry point of workers"],
