@@ -15,5 +15,6 @@ const { enableCompileCache } = nodeModule as { enableCompileCache?: (directory: 
 if (XDG_CACHE_HOME?.startsWith("/")) enableCompileCache?.(`${XDG_CACHE_HOME}/zpublish/compiled`);
 
 // Before anything of the server is loaded: what is read later need not be read again, and is no reason to end.
-if (!["warm", "inspect", "select", "references"].includes(process.argv[2] ?? "")) process.on("SIGHUP", () => undefined);
+if (!["warm", "inspect", "select", "references"].includes(process.argv[2] ?? ""))
+  process.on("SIGHUP", () => undefined);
 void import("./main.js");
