@@ -62,6 +62,7 @@ export function openTableChunkReader(
 
   const find = createFindPlace(array, chunks);
   const { local } = file;
+  let filePlace: ReturnType<typeof file.place>;
   const has = (chunkCoords: readonly number[]) => find(chunkCoords) !== undefined;
   const placeOf = (chunkCoords: readonly number[]) => {
     const place = find(chunkCoords);
@@ -81,7 +82,8 @@ export function openTableChunkReader(
       const { offset, wholeByteLength, variant } = place;
       // Padding is outside of the array, so that whatever follows in the file may stand for it.
       if (variant !== 0 || offset + wholeByteLength > file.byteLength) return HIDDEN;
-      return whenDone(file.place(), (found) => placeOfPart(found, { offset, byteLength: wholeByteLength }));
+      filePlace ??= file.place();
+      return whenDone(filePlace, (found) => placeOfPart(found, { offset, byteLength: wholeByteLength }));
     },
     read(chunkCoords, { allocate, maxByteLength } = {}) {
       const place = find(chunkCoords);

@@ -59,8 +59,8 @@ function reply(context: CoreContext, { params, serviceUrl }: RouteRequest): Stre
  * Zarr stores do.
  */
 function etagOf(snapshot: DatasetSnapshot, dataset: string): string | undefined {
-  const { format, immutable, identity, revision } = snapshot;
+  const { format, immutable, state, revision } = snapshot;
   if (format === undefined && !immutable) return undefined;
-  const hash = createHash("sha256").update([packageVersion, identity, revision, dataset].join("\n"));
+  const hash = createHash("sha256").update([packageVersion, state, revision, dataset].join("\n"));
   return `"${hash.digest("base64url").slice(0, 22)}"`;
 }
