@@ -117,6 +117,19 @@ export function* cellSearchSteps(places: CellPlaces): CooperativeTask<CellSearch
   };
 }
 
+/** Finds the nearest cells to places. @throws ZpublishError `invalid-query` if one is none */
+export function* nearestCellSteps(
+  search: CellSearch,
+  places: Iterable<readonly [latitude: number, longitude: number]>,
+): CooperativeTask<readonly NearestCell[]> {
+  const found: NearestCell[] = [];
+  for (const [latitude, longitude] of places) {
+    found.push(search(latitude, longitude));
+    yield;
+  }
+  return found;
+}
+
 function refusal(parameter: string, expected: string, input: string): ZpublishError {
   const details = { parameter, type: "label", input };
   return new ZpublishError("invalid-query", `Expected ${expected}, received ${input}`, { details });

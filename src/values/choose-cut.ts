@@ -1,5 +1,6 @@
 import { combinations } from "../collections/combinations.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
+import { workThrough } from "../event-loop/work-through.js";
 import { elementCount } from "../model/data-tree.js";
 import { chunksOfPoints, type PickedGrid } from "../zarr/plan/cut-selection.js";
 import { type PickedAxis, partsOfAxis } from "../zarr/plan/item-pick.js";
@@ -106,8 +107,8 @@ export async function findBestCut<Cut extends ArrayCut>(
 }
 
 /**
- * Sums the bytes of stored chunks behind the touched chunks of a cut. Which of these are cached is looked up if the sum of all is beyond
- * `enough`, and no further than that. Infinite if there is no cache.
+ * Sums the bytes of stored chunks behind the touched chunks of a cut. If they are more than `enough`, those behind cached ones are left
+ * out; infinite if the others still are, or if there is no cache.
  */
 async function makingBytesOf(
   cut: ArrayCut,
@@ -128,25 +129,23 @@ async function makingBytesOf(
   const all = (await touched.count(behind)) * stored.chunkBytes;
   const bytesBehind = (coords: readonly number[]) =>
     elementCount(coords.map((index, axis) => behind(axis, index))) * stored.chunkBytes;
-  let bytes = 0;
-  let lot: (readonly number[])[] = [];
-  const lookUp = async () => {
-    const found = await Promise.all(lot.map((coords) => reader?.isCached?.(coords, signal)));
-    for (const [at, isCached] of found.entries()) {
-      if (isCached === undefined) bytes = Number.POSITIVE_INFINITY;
-      else if (!isCached) bytes += bytesBehind(lot[at]!);
-    }
-    lot = [];
+  const isCached = async (coords: readonly number[]): Promise<boolean> => {
+    const found = await reader?.isCached?.(coords, signal);
+    if (found === undefined) throw new Error("expected a cache, received none");
+    return found;
   };
   try {
-    for (const coords of touched.list) {
-      lot.push(coords);
-      // The first look tells whether there is a cache.
-      if (all <= enough || lot.length === LOOKS_AT_ONCE) await lookUp();
-      if (bytes > enough) return bytes;
-      if (all <= enough) return all;
+    if (all <= enough) {
+      const [first] = touched.list;
+      // Whether there is a cache.
+      if (first !== undefined) await isCached(first);
+      return all;
     }
-    await lookUp();
+    let bytes = 0;
+    await workThrough(touched.list, LOOKS_AT_ONCE, async (coords) => {
+      if (!(await isCached(coords))) bytes += bytesBehind(coords);
+      if (bytes > enough) throw new Error("expected fewer bytes");
+    });
     return bytes;
   } catch {
     return Number.POSITIVE_INFINITY;

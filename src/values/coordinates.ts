@@ -7,6 +7,7 @@ import {
   cellBoxSteps,
   cellSearchSteps,
   type NearestCell,
+  nearestCellSteps,
 } from "../cf/cell-search.js";
 import {
   createGridFinder,
@@ -20,7 +21,7 @@ import { decodeCoordinate, NO_COORDINATE } from "../codec/items/decode-coordinat
 import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
-import { createSlice, runCooperatively } from "../event-loop/cooperative-task.js";
+import { runCooperatively } from "../event-loop/cooperative-task.js";
 import { memoPromise } from "../event-loop/joined.js";
 import type { Variable } from "../model/data-tree.js";
 import { versionInPlace } from "../open/chunk-reader.js";
@@ -109,13 +110,7 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
       places,
     ): Promise<readonly NearestCell[]> {
       const { search } = await cellsOf(snapshot, array);
-      const slice = createSlice();
-      const found: NearestCell[] = [];
-      for (const [latitude, longitude] of places) {
-        found.push(search(latitude, longitude));
-        if (slice.isOver()) await slice.next();
-      }
-      return found;
+      return runCooperatively(nearestCellSteps(search, places));
     },
   };
 }

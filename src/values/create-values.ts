@@ -24,15 +24,14 @@ import {
   groupPoints,
   type Slab,
   slabsOf,
-  sliceOfAxis,
 } from "../zarr/plan/cut-selection.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import {
   createItemPlan,
+  firstChunkOf,
   forEachPlace,
   type ItemPick,
   itemStrides,
-  partsOfAxis,
   pickedLength,
 } from "../zarr/plan/item-pick.js";
 import type { StoredArray } from "../zarr/stored-array.js";
@@ -84,17 +83,19 @@ function readPlanOf({ stored }: Pick<ServedArray, "stored">, maxChunkBytes: numb
   return plan;
 }
 
-/** Returns the type of values. @param byteOrder Default: the stored one, if they are as stored. */
+/** Returns the type of values. */
 function valueTypeOf(
   { stored: { dataType }, decoding }: Pick<ReadPlan, "stored" | "decoding">,
-  decode: boolean,
-  byteOrder: "<" | ">",
+  { decode, byteOrder }: ReadValuesOptions,
 ): DataType {
+  const order = ORDERS[byteOrder ?? "little"];
   if (decode && decoding !== undefined)
-    return parseDataType(`${byteOrder}${decoding.to.kind}${decoding.to.itemSize}`);
-  if (dataType.byteOrder === "|" || dataType.byteOrder === byteOrder) return dataType;
-  return parseDataType(String(dataType.zarr).replace(/^[<>]/, byteOrder));
+    return parseDataType(`${order}${decoding.to.kind}${decoding.to.itemSize}`);
+  if (dataType.byteOrder === "|" || dataType.byteOrder === order) return dataType;
+  return parseDataType(String(dataType.zarr).replace(/^[<>]/, order));
 }
+
+const ORDERS = { little: "<", big: ">" } as const;
 
 /** Bytes of an item as they count for limits. */
 function itemBytesOf({ itemSize }: DataType): number {
@@ -135,24 +136,27 @@ export function createValues(parts: ValuesParts): Values {
     return plans.length === 0 ? undefined : findBestCut(plan, plans, touching, signal);
   }
 
-  /** Reads from the cut that suits best. If that fails, its chunks may lie over ones that nothing else needs: the stored cut is read. */
+  /**
+   * Reads a result of a known size from the cut that suits best. If that fails, its chunks may lie over ones that nothing else needs: the
+   * stored cut is read. @throws ZpublishError `too-large`
+   */
   async function readBest(
     array: ArrayView,
     touching: Touching,
+    shape: readonly number[],
     options: ReadValuesOptions,
-    reading: Reading,
     read: (reading: Reading) => Promise<ItemsMade>,
-  ): Promise<ItemsMade> {
-    const better = await betterPlan(array, reading.plan, touching, options.signal);
-    if (better === undefined) return read(reading);
-    const other = openReading(better, parts, options);
-    try {
-      return await read(other);
-    } catch {
-      return read(reading);
-    } finally {
-      other.work.end();
-    }
+  ): Promise<ValueBlock> {
+    const plan = planOf(array);
+    const dataType = valueTypeOf(plan, options);
+    const byteLength = elementCount(shape) * itemBytesOf(dataType);
+    assertSize(plan, byteLength, options.maxBytes ?? MAX_BYTES);
+    await options.reserve?.(byteLength);
+    const readStored = () => readFrom(plan, parts, options, read);
+    const better = await betterPlan(array, plan, touching, options.signal);
+    const made =
+      better === undefined ? readStored() : readFrom(better, parts, options, read).catch(readStored);
+    return createBlock(shape, dataType, await made);
   }
 
   async function* streamBest(
@@ -161,9 +165,9 @@ export function createValues(parts: ValuesParts): Values {
     selection: readonly AxisSelection[],
     options: StreamValuesOptions,
   ): AsyncGenerator<ValueBlock> {
-    const { firstItem = 0, itemCount = Number.POSITIVE_INFINITY, decode = false } = options;
+    const { firstItem = 0, itemCount = Number.POSITIVE_INFINITY } = options;
     const better = await betterPlan(array, plan, touchedByBox(selection), options.signal);
-    await options.reserve?.(streamBytesOf(better ?? plan, selection, decode, options.pieceBytes));
+    await options.reserve?.(streamBytesOf(better ?? plan, selection, options));
     let sent = 0;
     try {
       const reading = openReading(better ?? plan, parts, options);
@@ -179,22 +183,21 @@ export function createValues(parts: ValuesParts): Values {
   }
 
   const values: Omit<Values, keyof CoordinateValues> = {
-    dataType: (array, decode) => valueTypeOf(planOf(array), decode, "<"),
-    cost(array, selection, { decode = false, pieceBytes } = {}) {
+    dataType: (array, decode) => valueTypeOf(planOf(array), { decode }),
+    cost(array, selection, options = {}) {
       const plan = planOf(array);
       assertInside(plan.encoding, selection);
       const itemCount = elementCount(selection.map(pickedLength));
       const chunks = countChunks(plan, selection);
-      const byteLength = itemCount * itemBytesOf(valueTypeOf(plan, decode, "<"));
-      const streamBytes = streamBytesOf(plan, selection, decode, pieceBytes);
+      const byteLength = itemCount * itemBytesOf(valueTypeOf(plan, options));
+      const streamBytes = streamBytesOf(plan, selection, options);
       return { itemCount, byteLength, chunks, chunkBytes: chunks * plan.chunkBytes, streamBytes };
     },
     async read(_snapshot, array, selection, options = {}) {
-      const plan = planOf(array);
-      assertInside(plan.encoding, selection);
+      assertInside(planOf(array).encoding, selection);
       const shape = selection.map(pickedLength);
-      return readWhole(openReading(plan, parts, options), shape, options, (reading) =>
-        readBest(array, touchedByBox(selection), options, reading, (best) => readBox(best, selection)),
+      return readBest(array, touchedByBox(selection), shape, options, (reading) =>
+        readBox(reading, selection),
       );
     },
     stream(_snapshot, array, selection, options = {}) {
@@ -212,10 +215,8 @@ export function createValues(parts: ValuesParts): Values {
           `'${plan.stored.path}': ${expected}, received ${points.length}`,
         );
       }
-      return readWhole(openReading(plan, parts, options), [count], options, (reading) =>
-        readBest(array, touchedByPoints(points), options, reading, (best) =>
-          readAtPoints(best, points, count),
-        ),
+      return readBest(array, touchedByPoints(points), [count], options, (reading) =>
+        readAtPoints(reading, points, count),
       );
     },
     async run<T>(module: URL | string, data: unknown, { signal }: RunModuleOptions = {}) {
@@ -249,17 +250,17 @@ interface Reading {
 function openReading(
   plan: ReadPlan,
   { makeChunk, recycle = () => undefined }: ValuesParts,
-  { decode = false, byteOrder, signal }: ReadValuesOptions,
+  options: ReadValuesOptions,
 ): Reading {
-  const order = byteOrder === "big" ? ">" : "<";
-  const decoding = decode ? plan.decoding : undefined;
-  const form = { dataType: plan.stored.dataType, decoding, byteOrder: order } as const;
-  const work = beginWork(signal);
+  const decoding = options.decode ? plan.decoding : undefined;
+  const byteOrder = ORDERS[options.byteOrder ?? "little"];
+  const form = { dataType: plan.stored.dataType, decoding, byteOrder };
+  const work = beginWork(options.signal);
 
   async function pick(items: ItemPick["items"]): Promise<ItemsMade> {
     try {
       work.signal.throwIfAborted();
-      const chunkCoords = firstChunkOf(items, plan);
+      const chunkCoords = firstChunkOf({ items }, plan.encoding.stored.chunkShape);
       const task = { plan: plan.encoding, chunkCoords, pick: { ...form, items }, cancelled: work.flag };
       const outcome = await makeChunk(task, work.signal);
       if (outcome.status === "failed") throw errorFromData(outcome.error);
@@ -278,33 +279,23 @@ function openReading(
     // Texts have no memory of the pool any more.
     if (texts === undefined) recycle(bytes);
   };
-  const dataType = valueTypeOf(plan, decode, order);
+  const dataType = valueTypeOf(plan, options);
   return { plan, dataType, isDecoded: decoding !== undefined, work, pick, recycle: recycleItems };
 }
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Returns the first stored chunk with picked items, which names the task. */
-function firstChunkOf(items: ItemPick["items"], { encoding }: ReadPlan): readonly number[] {
-  if ("points" in items) return items.points[0]?.coords ?? [];
-  const { chunkShape } = encoding.stored;
-  return items.map((axis, at) => [...partsOfAxis(sliceOfAxis(axis, 0, 1), chunkShape[at]!)][0]?.chunk ?? 0);
-}
-
-/** Reads a result of a known size. @throws ZpublishError `too-large` */
-async function readWhole(
-  reading: Reading,
-  shape: readonly number[],
-  { maxBytes = MAX_BYTES, reserve }: ReadValuesOptions,
+async function readFrom(
+  plan: ReadPlan,
+  parts: ValuesParts,
+  options: ReadValuesOptions,
   read: (reading: Reading) => Promise<ItemsMade>,
-): Promise<ValueBlock> {
-  const { plan, dataType, work } = reading;
+): Promise<ItemsMade> {
+  const reading = openReading(plan, parts, options);
   try {
-    assertSize(plan, elementCount(shape) * itemBytesOf(dataType), maxBytes);
-    await reserve?.(elementCount(shape) * itemBytesOf(dataType));
-    return createBlock(shape, dataType, await read(reading));
+    return await read(reading);
   } finally {
-    work.end();
+    reading.work.end();
   }
 }
 
@@ -349,10 +340,9 @@ async function readAtPoints(reading: Reading, points: ArrayLike<number>, count: 
 function streamBytesOf(
   plan: ReadPlan,
   selection: readonly AxisSelection[],
-  decode: boolean,
-  pieceBytes = PIECE_BYTES,
+  { pieceBytes = PIECE_BYTES, ...options }: StreamValuesOptions,
 ): number {
-  const itemBytes = itemBytesOf(valueTypeOf(plan, decode, "<"));
+  const itemBytes = itemBytesOf(valueTypeOf(plan, options));
   const end = elementCount(selection.map(pickedLength));
   const slabs = slabsOf(plan, selection, itemBytes, pieceBytes, { begin: 0, end });
   const largest = Math.max(...[slabs.next(), slabs.next()].map(({ value }) => value?.itemCount ?? 0));
@@ -477,12 +467,10 @@ interface ItemsMade {
 /** Creates a block, whose values are made at the first look. */
 function createBlock(shape: readonly number[], dataType: DataType, { bytes, texts }: ItemsMade): ValueBlock {
   let values: ValueBlock["values"];
-  let isMade = false;
   return {
     ...{ shape, dataType, bytes },
     get values() {
-      if (!isMade) values = texts ?? (isNative(dataType) ? itemValues(bytes, dataType) : undefined);
-      isMade = true;
+      values ??= texts ?? (isNative(dataType) ? itemValues(bytes, dataType) : undefined);
       return values;
     },
   };

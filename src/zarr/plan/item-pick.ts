@@ -145,6 +145,16 @@ export function countChunksOfAxis(axis: PickedAxis, chunkLength: number): number
   return Math.abs(Math.floor(last / chunkLength) - Math.floor(begin / chunkLength)) + 1;
 }
 
+/** Returns the first chunk with picked items, which names a task; the first of all if there are none. */
+export function firstChunkOf(
+  { items }: Pick<ItemPick, "items">,
+  chunkShape: readonly number[],
+): readonly number[] {
+  if ("points" in items) return items.points[0]?.coords ?? [];
+  const firstOf = (axis: PickedAxis) => ("indexes" in axis ? (axis.indexes[0] ?? 0) : axis.begin);
+  return items.map((axis, at) => Math.floor(firstOf(axis) / chunkShape[at]!));
+}
+
 /** Lists the stored chunks behind a task: of picked items, or of a served chunk. */
 export function storedChunksOfTask({
   plan,
