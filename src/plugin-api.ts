@@ -37,14 +37,23 @@ export {
   POINT,
   TEXT_TYPE,
 } from "./export/exported-dataset.js";
-export { bytesOfTexts, createColumn, createFileBody, type FileRows } from "./export/file-body.js";
+export {
+  bytesOfTexts,
+  createColumn,
+  createFileBody,
+  type FileColumn,
+  type FileRows,
+} from "./export/file-body.js";
 export { NC, type NcAttribute, type NcType, netcdfAttributes, netcdfStorage } from "./export/netcdf-types.js";
 export { writeNetcdf } from "./export/netcdf-writer.js";
 export { writeNpy } from "./export/npy-writer.js";
 export {
+  createDimNames,
   createSelectionPlan,
   type DimSelection,
   dimOf,
+  groupPathOf,
+  renamedReferences,
   type StepSelection,
 } from "./export/selection-plan.js";
 export { writeCsv, writeJson } from "./export/text-writer.js";
@@ -67,7 +76,7 @@ export type {
 } from "./http/reply.js";
 export type { QueryParameter, Route, RouteOperation } from "./http/router.js";
 export { type JsonObject, type JsonValue, objectSteps } from "./json/json-value.js";
-export { shortestFloat, stringifyJson, stringifyJsonPieces } from "./json/stringify-json.js";
+export { pythonFloatText, shortestFloat, stringifyJson, stringifyJsonPieces } from "./json/stringify-json.js";
 export {
   type DataTree,
   elementCount,

@@ -41,7 +41,7 @@ interface Dim {
 }
 
 /** Returns the path of a group that holds a variable: `/a/b` for `a/b/t2m`. */
-function groupPathOf({ path }: { readonly path: string }): string {
+export function groupPathOf({ path }: { readonly path: string }): string {
   return parentPath(`/${path}`);
 }
 
@@ -176,7 +176,7 @@ function coordinatesOf(snapshot: DatasetView, chosen: readonly Variable[]): Vari
 }
 
 /** Creates the function that names dimensions in an answer, after the variables of their labels: no two alike, and none as in `taken`. */
-function createDimNames(taken: readonly string[]): (dim: Dim) => string {
+export function createDimNames(taken: readonly string[]): (dim: Dim) => string {
   const keys = new Map(taken.map((name) => [name, ""]));
   return ({ key, name, owner }) => {
     let text = owner === undefined ? name : owner.path.replaceAll("/", "_");
@@ -207,6 +207,19 @@ function decodedAttrs(attrs: JsonObject): JsonObject {
 const REFERENCES =
   "bounds climatology coordinates grid_mapping ancillary_variables cell_measures formula_terms";
 
+/** Copies attributes with other names of the variables that they name. @param nameOf Returns the new name; undefined if it stays. */
+export function renamedReferences(
+  attrs: JsonObject,
+  nameOf: (word: string) => string | undefined,
+): Record<string, JsonValue> {
+  const renamed: Record<string, JsonValue> = { ...attrs };
+  for (const name of REFERENCES.split(" ")) {
+    const text = attrs[name];
+    if (typeof text === "string") renamed[name] = text.replace(/[^\s:]+/g, (word) => nameOf(word) ?? word);
+  }
+  return renamed;
+}
+
 /**
  * Renames the variables that attributes name as they are in the answer, and names coordinates that xarray would else take for data: those
  * whose dimension is left out.
@@ -216,11 +229,7 @@ function withReferences(variable: PlannedVariable, all: readonly PlannedVariable
   const names = new Map(
     all.flatMap((each) => (groupPathOf(each) === group ? [[nodeName(each.path), each.name]] : [])),
   );
-  const attrs: Record<string, JsonValue> = { ...variable.attrs };
-  for (const name of REFERENCES.split(" ")) {
-    const text = attrs[name];
-    if (typeof text === "string") attrs[name] = text.replace(/[^\s:]+/g, (word) => names.get(word) ?? word);
-  }
+  const attrs = renamedReferences(variable.attrs, (word) => names.get(word));
   const own = all.filter(
     ({ isCoordinate, dims, name, path }) =>
       isCoordinate &&
