@@ -190,6 +190,7 @@ function factsOf(exchange: Exchange, error: ZpublishError, { status }: ErrorAnsw
     requestId: exchange.id,
     datasetId: exchange.params.dataset_id,
     root: linkToRoot(exchange),
+    path: exchange.rawPath,
     query: exchange.isReadable ? exchange.query : "",
   };
 }

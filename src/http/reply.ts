@@ -118,6 +118,11 @@ export interface StreamReply {
    * JSON and XML of unknown length are compressed if the client accepts that.
    */
   readonly byteLength?: number | undefined;
+  /**
+   * Whether the body is sent compressed, without its length and without ranges, to clients that accept that and ask for no range. Default:
+   * text, JSON and XML of unknown length are.
+   */
+  readonly isCompressible?: boolean;
   /** Bytes of memory that the stream takes while it is sent, pieces made ahead included; the request waits for room. Default 4 MiB. */
   readonly heldByteLength?: number;
   /**
@@ -192,6 +197,8 @@ export interface ErrorFacts {
   readonly datasetId: string | undefined;
   /** Relative link from the page to the root of the service. */
   readonly root: string;
+  /** The path as it came, percent-encoded. */
+  readonly path: string;
   /** Without the question mark. */
   readonly query: string;
 }

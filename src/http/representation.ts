@@ -369,15 +369,20 @@ const TEXT = /^text\/|[/+](?:json|xml)\b/;
 
 /** Answers a request with a body that is made while it is sent; see {@link sendRepresentation}. */
 export function sendStreamReply(exchange: Exchange, reply: StreamReply): void | Promise<void> {
-  const { etag, byteLength, contentType } = reply;
+  const {
+    etag,
+    contentType,
+    isCompressible = reply.byteLength === undefined && TEXT.test(contentType),
+  } = reply;
+  const isPart = reply.byteLength !== undefined && exchange.header("range") !== undefined;
+  const coding = isCompressible && !isPart ? negotiateCoding(exchange.header("accept-encoding")) : "identity";
+  const byteLength = coding === "identity" ? reply.byteLength : undefined;
   const isRanged = etag !== undefined && byteLength !== undefined;
-  const isText = byteLength === undefined && TEXT.test(contentType);
-  const coding = isText ? negotiateCoding(exchange.header("accept-encoding")) : "identity";
   const etags = etag === undefined ? undefined : etagsOf(etag);
   const head = new RepresentationHead({
     ...{ contentType, isRanged, etag: etags?.[coding], cacheControl: reply.cacheControl },
     contentEncoding: coding === "identity" ? undefined : coding,
-    vary: isText ? "Accept-Encoding" : "",
+    vary: isCompressible ? "Accept-Encoding" : "",
     quotesAddress: reply.quotesAddress,
     headers: reply.headers,
   });
@@ -385,7 +390,7 @@ export function sendStreamReply(exchange: Exchange, reply: StreamReply): void | 
     ...{ head, etag: etags?.[coding], etags: etags && Object.values(etags) },
     status: ownStatus(reply.status),
     exists: true,
-    content: createStreamBody(reply, coding),
+    content: createStreamBody({ ...reply, byteLength }, coding),
   };
   return sendRepresentation(exchange, what, isRanged ? undefined : null);
 }
