@@ -174,6 +174,7 @@ const SHORT = new Map([
   [/^src\/plugins\/references-plugin\.ts$/, "one file per plugin, loaded on demand"],
   [/^src\/plugins\/service-info\/[a-z-]+\.ts$/, "one file per plugin, loaded on demand"],
   [/^src\/export\/[a-z0-9-]+-writer\.ts$/, "one file per format"],
+  [/^src\/plugins\/opendap\/ascii-text\.ts$/, "runs in the pool"],
   [/^workers\/make-chunk\.ts$/, "entry point of workers"],
 ]);
 

@@ -8,6 +8,7 @@ export const BUILT_IN_PLUGINS = [
   "dataset_info",
   "explore",
   "module_version",
+  "opendap",
   "plugin_info",
   "references",
   "select",

@@ -10,6 +10,7 @@ const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   dataset_info: () => import("./dataset-info/dataset-info-plugin.js"),
   explore: () => import("./explore-plugin.js"),
   module_version: () => import("./service-info/module-version.js"),
+  opendap: () => import("./opendap/opendap-plugin.js"),
   plugin_info: () => import("./service-info/plugin-info.js"),
   references: () => import("./references-plugin.js"),
   select: () => import("./select/select-plugin.js"),

@@ -11,6 +11,7 @@ const BUILT_IN = [
   "dataset_info",
   "explore",
   "module_version",
+  "opendap",
   "plugin_info",
   "references",
   "select",
@@ -517,7 +518,7 @@ const BAD_FILES: readonly (readonly [text: string, ...lines: string[]])[] = [
     "plugins.zarr: expected true, false, or an object of enabled, module, options, received 1",
   ],
   ['{"plugins": {"zar": true}}', 'plugins.zar: unknown plugin "zar"; did you mean zarr?'],
-  ['{"plugins": {"opendap": true}}', 'plugins.opendap: unknown plugin "opendap"; built in are'],
+  ['{"plugins": {"gopher": true}}', 'plugins.gopher: unknown plugin "gopher"; built in are'],
   ['{"plugins": {"mine": {"modul": "x"}}}', 'plugins.mine: unknown key "modul"; did you mean module?'],
   [
     '{"prot": 1, "titel": "x", "stores": [], "datasets": {"a": {"loc": 1}}, "collections": {"c": {}}, "workers": 0}',

@@ -12,6 +12,7 @@ export const ALL_PLUGINS = [
     "dataset_info",
     "explore",
     "module_version",
+    "opendap",
     "plugin_info",
     "references",
     "select",

@@ -1,0 +1,280 @@
+import { createHash } from "node:crypto";
+import {
+  type DatasetView,
+  type ErrorFacts,
+  type ErrorReply,
+  type FileBody,
+  type Plugin,
+  type PluginContext,
+  packageVersion,
+  type Reply,
+  type RouteRequest,
+  ZpublishError,
+} from "../../plugin-api.js";
+import type { AsciiTask } from "./ascii-text.js";
+import { cutVariable, cutVariables, parseDap2Query, parseDap4Query } from "./constraint.js";
+import { createDap, createDods } from "./dap-body.js";
+import { type DapDataset, describeForDap } from "./dap-dataset.js";
+import { type DapSlice, type Protocol, readTexts, type ValuesOf, wireByteLength } from "./dap-values.js";
+import { declarationOf, writeDas, writeDds } from "./dap2-documents.js";
+import { inDmrOrder, writeDmr, xml } from "./dmr.js";
+
+const FORMATTER = new URL("./ascii-text.js", import.meta.url);
+const TEXT = "text/plain; charset=utf-8";
+
+/** Bytes of values up to which they are compressed for clients that accept it. Larger answers have a length, and go on after a break. */
+const MAX_COMPRESSED_BYTES = 8 * 2 ** 20;
+const MIN_COMPRESSED_BYTES = 2 ** 10;
+
+/** Items that are written as text at once. */
+const ASCII_BYTES = 2 ** 18;
+
+/** What an answer is made of. */
+interface Question {
+  readonly context: PluginContext;
+  readonly request: RouteRequest;
+  readonly dataset: DapDataset;
+  /** Name of the dataset in documents. */
+  readonly fileName: string;
+}
+
+/** One of the answers about a dataset. */
+interface Answer {
+  readonly contentType: string;
+  /** As in the header `Content-Description`, by which libdap tells answers apart. */
+  readonly description: string;
+  /** A document in pieces, or a body that is streamed. */
+  readonly reply: (question: Question) => Iterable<string> | Promise<FileBody>;
+}
+
+const ASCII: Answer = { contentType: TEXT, description: "dods-ascii", reply: answerAscii };
+const DMR = {
+  description: "dap4-dmr",
+  reply: (question: Question) => writeDmr(question.dataset, dap4Slices(question).slices, question.fileName),
+};
+
+/** By the ending of the URL. */
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  dds: {
+    contentType: TEXT,
+    description: "dods-dds",
+    reply: (question) => writeDds(dap2Slices(question), question.fileName),
+  },
+  das: { contentType: TEXT, description: "dods-das", reply: ({ dataset }) => writeDas(dataset) },
+  dods: { contentType: "application/octet-stream", description: "dods-data", reply: answerDods },
+  ascii: ASCII,
+  asc: ASCII,
+  ver: {
+    contentType: TEXT,
+    description: "dods-version",
+    reply: () => [`Core version: DAP2/3.7\nServer version: zpublish/${packageVersion}\n`],
+  },
+  html: { contentType: "text/html; charset=utf-8", description: "dods-form", reply: writePage },
+  dmr: { ...DMR, contentType: "application/vnd.opendap.dap4.dataset-metadata+xml" },
+  "dmr.xml": { ...DMR, contentType: "text/xml; charset=utf-8" },
+  dap: { contentType: "application/vnd.opendap.dap4.data", description: "dap4-data", reply: answerDap },
+};
+
+/** The plugin of OPeNDAP: DAP2 and DAP4, for programs that know no Zarr. */
+const opendapPlugin = {
+  name: "opendap",
+  version: packageVersion,
+  path: "zpublish/plugins/opendap",
+  routes: (context) => {
+    const describe = createDescriptions(context);
+    return [
+      {
+        path: "/datasets/{dataset_id}/opendap/{file}",
+        priority: "page",
+        errors: errorReply,
+        operation: {
+          summary: "The dataset as OPeNDAP serves it, for programs that know no Zarr",
+          description:
+            "DAP2: `.dds` (types and dimensions), `.das` (attributes), `.dods` (values), `.ascii` (values as text), `.ver`, `.html`, with a constraint as query: " +
+            "`t2m[0:9][2:3:8],lat`, that is `[first:last]` or `[first:stride:last]`, the last index included. " +
+            "DAP4: `.dmr`, `.dmr.xml`, `.dap`, with `dap4.ce=/group/t2m[0:9][2:3:8];/lat` and `dap4.checksum=true`.",
+          contentType: ANSWERS.dods!.contentType,
+          alternatives: [...new Set(Object.values(ANSWERS).map(({ contentType }) => contentType))],
+          parameters: { dataset_id: "Id of the dataset", file: "The id, `.nc` and one of the endings" },
+          ranged: true,
+        },
+        handler: (request) => answer(context, describe, request),
+      },
+    ];
+  },
+} satisfies Plugin;
+export default opendapPlugin;
+
+/** Creates the function that describes a dataset, once unless it fails. */
+function createDescriptions({ values }: PluginContext): (snapshot: DatasetView) => Promise<DapDataset> {
+  const known = new WeakMap<DatasetView, Promise<DapDataset>>();
+  return (snapshot) => {
+    const before = known.get(snapshot);
+    if (before !== undefined) return before;
+    const described = describeForDap(snapshot, values);
+    known.set(snapshot, described);
+    described.catch(() => known.delete(snapshot));
+    return described;
+  };
+}
+
+async function answer(
+  context: PluginContext,
+  describe: (snapshot: DatasetView) => Promise<DapDataset>,
+  request: RouteRequest,
+): Promise<Reply> {
+  const snapshot = context.datasets.get(request.params.dataset_id as string);
+  const fileName = `${snapshot.id}.nc`;
+  const file = request.params.file as string;
+  // People open the address itself in browsers.
+  if (file === fileName)
+    return { kind: "redirect", to: { url: `${request.serviceUrl}${request.rawPath}.html`, status: 302 } };
+  const ending = file.startsWith(`${fileName}.`) ? file.slice(fileName.length + 1) : "";
+  if (!Object.hasOwn(ANSWERS, ending)) {
+    const endings = Object.keys(ANSWERS).join(", ");
+    throw new ZpublishError("not-found", `Expected '${fileName}' and one of ${endings}, received '${file}'`);
+  }
+  const { contentType, description, reply } = ANSWERS[ending]!;
+  const body = await reply({ context, request, fileName, dataset: await describe(snapshot) });
+  const { cacheControl } = snapshot;
+  const headers = [protocolHeader(file), ["Content-Description", description]] as const;
+  if (!("pieces" in body)) {
+    // The page has the address of the service.
+    const quotesAddress = ending === "html";
+    const document =
+      request.query === "" && !quotesAddress
+        ? await context.document(snapshot, `opendap ${ending}`, contentType, () => body)
+        : context.createDocument([...body].join(""), contentType);
+    return { kind: "document", document, cacheControl, headers, quotesAddress };
+  }
+  const { pieces, byteLength, heldByteLength } = body;
+  const parts = [packageVersion, snapshot.revision, snapshot.state, description, request.query];
+  const hash = createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
+  return {
+    ...{ kind: "stream", contentType, cacheControl, headers, etag: `"${hash.slice(0, 22)}"`, byteLength },
+    ...(heldByteLength === undefined ? {} : { heldByteLength }),
+    isCompressible:
+      byteLength === undefined || (byteLength >= MIN_COMPRESSED_BYTES && byteLength <= MAX_COMPRESSED_BYTES),
+    pieces: (range, { signal }) => pieces(range, signal),
+  };
+}
+
+function protocolHeader(file: string): readonly [name: string, value: string] {
+  return /\.(?:dmr|dmr\.xml|dap)$/.test(file) ? ["X-DAP", "4.0"] : ["XDODS-Server", "dods/3.7"];
+}
+
+function dap2Slices({ dataset, request }: Question): DapSlice[] {
+  const projections = parseDap2Query(request.query);
+  if (projections !== undefined) return cutVariables(projections, (name) => dataset.byName.get(name));
+  return [...new Set(dataset.byName.values())].map((variable) => cutVariable(variable));
+}
+
+function dap4Slices({ dataset, request }: Question): {
+  readonly slices: readonly DapSlice[];
+  readonly hasChecksums: boolean;
+} {
+  const { projections, hasChecksums } = parseDap4Query(request.query);
+  const find = (name: string) => dataset.byPath.get(name.replace(/^\//, ""));
+  const slices =
+    projections === undefined
+      ? [...dataset.byPath.values()].map((variable) => cutVariable(variable))
+      : cutVariables(projections, find);
+  return { slices: inDmrOrder(slices), hasChecksums };
+}
+
+async function answerDods(question: Question): Promise<FileBody> {
+  const slices = dap2Slices(question);
+  assertSize(question, slices, "dap2");
+  const dds = [...writeDds(slices, question.fileName)].join("");
+  return createDods(sourceOf(question), dds, slices);
+}
+
+async function answerDap(question: Question): Promise<FileBody> {
+  const { slices, hasChecksums } = dap4Slices(question);
+  assertSize(question, slices, "dap4");
+  const dmr = [...writeDmr(question.dataset, slices, question.fileName)].join("");
+  return createDap(sourceOf(question), dmr, slices, hasChecksums);
+}
+
+async function answerAscii(question: Question): Promise<FileBody> {
+  const slices = dap2Slices(question);
+  assertSize(question, slices, "dap2");
+  return {
+    pieces: (_, signal) => asciiPieces({ ...sourceOf(question), signal }, slices, question.fileName),
+  };
+}
+
+function sourceOf({ context: { values }, dataset: { snapshot }, request: { signal } }: Question): ValuesOf {
+  return { snapshot, values, signal };
+}
+
+/** @throws ZpublishError `too-large` */
+function assertSize(
+  { context: { maxSelectionBytes } }: Question,
+  slices: readonly DapSlice[],
+  protocol: Protocol,
+): void {
+  const byteLength = slices.reduce((sum, slice) => sum + wireByteLength(slice, protocol), 0);
+  if (byteLength <= maxSelectionBytes) return;
+  const expected = `at most ${maxSelectionBytes} bytes of values (--max-selection)`;
+  throw new ZpublishError("too-large", `Expected ${expected}, received a request for ${byteLength} bytes`);
+}
+
+async function* asciiPieces(
+  source: Required<ValuesOf>,
+  slices: readonly DapSlice[],
+  fileName: string,
+): AsyncGenerator<Uint8Array> {
+  const { snapshot, values, signal } = source;
+  yield Buffer.from([...writeDds(slices, fileName), `${"-".repeat(45)}\n`].join(""));
+  for (const { variable, axes, shape } of slices) {
+    const { array, name, text } = variable;
+    const lengths = shape.map((length) => `[${length}]`).join("");
+    yield Buffer.from(shape.length === 0 ? `${name}, ` : `${name}${lengths}\n`);
+    const { kind, itemSize } = array.variable.dataType;
+    const floatBytes = kind === "f" ? itemSize : undefined;
+    let firstItem = 0;
+    const format = (items: AsciiTask["values"]) => {
+      const task: AsciiTask = { values: items, floatBytes, shape, firstItem };
+      firstItem += items.length;
+      return values.run<Uint8Array>(FORMATTER, task, { signal });
+    };
+    if (text !== undefined) {
+      const texts = await readTexts(source, array, text, axes);
+      yield await format(texts.map((each) => Buffer.from(each).toString(text.encoding)));
+    } else
+      for await (const block of values.stream(snapshot, array, axes, { signal, pieceBytes: ASCII_BYTES }))
+        yield await format(block.values!);
+    yield Buffer.from("\n");
+  }
+}
+
+function* writePage({ dataset, fileName, request }: Question): Generator<string> {
+  const url = xml(`${request.serviceUrl}${request.rawPath}`.replace(/\.html$/, ""));
+  const file = encodeURIComponent(fileName);
+  yield `<!doctype html><html lang="en"><meta charset="utf-8"><title>OPeNDAP: ${xml(fileName)}</title><h1>${xml(fileName)}</h1>\n`;
+  yield `<p>Open <code>${url}</code> with any program that knows OPeNDAP: <code>xr.open_dataset("${url}", engine="netcdf4")</code>. `;
+  yield `<a href="${file}.dds">DDS</a>, <a href="${file}.das">DAS</a>, <a href="${file}.dmr.xml">DMR</a></p>\n<table>\n`;
+  for (const variable of new Set(dataset.byName.values())) {
+    const ask = encodeURIComponent(variable.name);
+    const links = `<a href="${file}.ascii?${ask}">text</a> <a href="${file}.dods?${ask}">values</a>`;
+    yield `<tr><td><code>${xml(declarationOf(variable, variable.shape))}</code></td><td>${links}</td></tr>\n`;
+  }
+  yield "</table>\n";
+  for (const [path, reason] of dataset.leftOut) yield `<p>${xml(path)}: ${xml(reason)}</p>\n`;
+  yield "</html>\n";
+}
+
+/** Writes an error as its protocol does. */
+function errorReply({ status: line, code, detail, path }: ErrorFacts): ErrorReply {
+  const status = code === "invalid-query" ? 400 : Number.parseInt(line, 10);
+  const header = protocolHeader(path);
+  if (header[0] === "X-DAP") {
+    const message = `<Message>${xml(detail)}</Message>`;
+    const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error xmlns="http://xml.opendap.org/ns/DAP/4.0#" httpcode="${status}">${message}</Error>\n`;
+    return { status, contentType: "application/vnd.opendap.dap4.error+xml", body, headers: [header] };
+  }
+  const message = detail.replace(/["\\]/g, "\\$&");
+  const body = `Error {\n    code = ${status};\n    message = "${message}";\n};\n`;
+  return { status, contentType: TEXT, body, headers: [header, ["Content-Description", "dods-error"]] };
+}
