@@ -33,6 +33,17 @@ const PROBES = {
   systemd: ["systemd-analyze", "--version"],
   promtool: ["promtool", "--version"],
   yaml: [PYTHON, "-c", "import yaml"],
+  ncdump: ["sh", "-c", "command -v ncdump"],
+  nco: ["ncks", "--version"],
+  cdo: ["cdo", "--version"],
+  ncview: ["sh", "-c", "command -v ncview"],
+  ferret: ["sh", "-c", "command -v ferret_c"],
+  grads: ["sh", "-c", "command -v grads"],
+  octave: ["octave-cli", "--no-gui", "--eval", "pkg load netcdf"],
+  ncdf4: ["Rscript", "-e", "library(ncdf4)"],
+  getdap: ["sh", "-c", "command -v getdap && command -v getdap4"],
+  xvfb: ["sh", "-c", "command -v Xvfb && command -v xvfb-run"],
+  imagemagick: ["identify", "-version"],
 } as const satisfies Record<string, readonly [string, ...string[]]>;
 
 /** wrk prints its version and its usage, and calls that an error. */
