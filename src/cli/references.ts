@@ -5,6 +5,7 @@ import { configError } from "../config/value-schemas.js";
 import { createLog } from "../observe/log.js";
 import { findUnreferable, referencePieces } from "../references/dataset-references.js";
 import { writeParquetReferences } from "../references/parquet-references.js";
+import type { BytePlace } from "../zarr/chunk-reader.js";
 import { EXIT_CODES, reportError, writePieces } from "./output.js";
 import { configOfOne } from "./select.js";
 import { withApp } from "./with-app.js";
@@ -65,7 +66,12 @@ export async function runReferences(request: ReferencesRequest): Promise<number>
     try {
       const snapshot = await datasets.open(datasets.ids()[0] as string);
       const leftOut = await findUnreferable(snapshot, signal);
-      const rules = { chunks: runtime.chunks(), urlOf: (location: string) => location, leftOut, signal };
+      const rules = {
+        chunks: runtime.chunks(),
+        urlOf: ({ location }: BytePlace) => location,
+        leftOut,
+        signal,
+      };
       if (isFolder)
         await writeFolder(output as string, (folder) => writeParquetReferences(folder, snapshot, rules));
       else await writePieces(referencePieces(snapshot, rules), output, signal);

@@ -31,7 +31,7 @@ export function mapInLots<T, R>(
   atOnce: number,
   work: (item: T) => MaybePromise<R>,
 ): MaybePromise<R[]> {
-  const first = items.slice(0, atOnce).map(work);
+  const first = start(items.slice(0, atOnce), work);
   const isDone = items.length <= atOnce && !first.some((result) => result instanceof Promise);
   return isDone ? (first as R[]) : mapRest(items, atOnce, work, first);
 }
@@ -44,6 +44,18 @@ async function mapRest<T, R>(
 ): Promise<R[]> {
   const results = await Promise.all(first);
   for (let from = atOnce; from < items.length; from += atOnce)
-    results.push(...(await Promise.all(items.slice(from, from + atOnce).map(work))));
+    results.push(...(await Promise.all(start(items.slice(from, from + atOnce), work))));
   return results;
+}
+
+/** Starts work on all items. What it throws is awaited with the promises before it: their failures have to be handled. */
+function start<T, R>(items: readonly T[], work: (item: T) => MaybePromise<R>): MaybePromise<R>[] {
+  const started: MaybePromise<R>[] = [];
+  try {
+    for (const item of items) started.push(work(item));
+  } catch (error) {
+    if (!started.some((result) => result instanceof Promise)) throw error;
+    started.push(Promise.reject(error));
+  }
+  return started;
 }

@@ -37,9 +37,11 @@ function* csvRows(columns: readonly TextColumn[], rowCount: number): Generator<s
   const formats = columns.map((column) => itemFormat(column, "csv"));
   let text = "";
   for (let row = 0; row < rowCount; row += 1) {
+    const begin = text.length;
     for (let column = 0; column < formats.length; column += 1)
       text += column === 0 ? formats[column]!(row) : `,${formats[column]!(row)}`;
-    text += "\n";
+    // Readers skip empty lines.
+    text += text.length === begin ? '""\n' : "\n";
     if ((row + 1) % ITEMS_PER_TEXT !== 0 && row + 1 !== rowCount) continue;
     yield text;
     text = "";

@@ -67,6 +67,7 @@ export async function versionInPlace(stored: StoredArray): Promise<string> {
   const grid = gridShapeOf(stored.shape, stored.chunkShape);
   const version = lookAtChunks(stored.chunks, grid);
   looks.set(stored, { version, untilMs: performance.now() + elementCount(grid) - 1 });
+  version.catch(() => looks.delete(stored));
   return version;
 }
 

@@ -3,7 +3,7 @@ import type { DatasetSnapshot } from "../dataset/dataset.js";
 import type { RouteRequest, StreamReply } from "../http/reply.js";
 import { packageVersion } from "../observe/versions.js";
 import { encodePath, encodeSegment } from "../pages/page.js";
-import { referencePieces } from "../references/dataset-references.js";
+import { type ReferenceRules, referencePieces } from "../references/dataset-references.js";
 import type { CoreContext, Plugin } from "./plugin.js";
 
 /** The plugin of kerchunk's references: where the chunks of a dataset are stored, for clients that read them there. */
@@ -21,7 +21,7 @@ const referencesPlugin = {
         operation: {
           summary: "Where all chunks are stored, as kerchunk's references (version 1)",
           description:
-            "The Zarr v2 store as one document, for fsspec, xarray and GDAL. Chunks that lie at a URL as they are served are read from there, " +
+            "The Zarr v2 store as one document, for fsspec, xarray and GDAL. Chunks that lie as they are served in a store to which clients are redirected are read from there, " +
             "others from this service; small arrays are in the document.",
           contentType: "application/json",
           schema: { type: "object" },
@@ -38,11 +38,11 @@ function reply(context: CoreContext, { params, serviceUrl }: RouteRequest): Stre
   const snapshot = context.datasets.get(params.dataset_id as string);
   const dataset = serviceUrl + context.datasetPath(encodeSegment(snapshot.id));
   const etag = etagOf(snapshot, dataset);
-  const rules = {
+  const rules: Omit<ReferenceRules, "signal"> = {
     chunks: context.chunks,
-    // Files of this machine are read through the service.
-    urlOf: (location: string) => (location.startsWith("/") ? undefined : location),
-    chunkUrl: (path: string, key: string) => `${dataset}zarr/${encodePath(path)}/${key}`,
+    // Whatever only the service can read is read through it: files of this machine, stores behind it.
+    urlOf: ({ location, isPublic }) => (isPublic ? location : undefined),
+    chunkUrl: (path, key) => `${dataset}zarr/${encodePath(path)}/${key}`,
   };
   return {
     kind: "stream",

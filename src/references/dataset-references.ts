@@ -1,5 +1,4 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
-import { combinations } from "../collections/combinations.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
@@ -15,8 +14,8 @@ import { storedChunksOf } from "../zarr/plan/create-encoding-plan.js";
 export interface ReferenceRules {
   /** Chunks as served. */
   readonly chunks: Pick<ChunkService, "openReader">;
-  /** Returns the path or URL of a file for clients; undefined if they cannot read it. @param location As in `BytePlace`. */
-  readonly urlOf: (location: string) => string | undefined;
+  /** Returns the path or URL of a file for clients; undefined if they cannot read it. */
+  readonly urlOf: (place: BytePlace) => string | undefined;
   /** Returns the URL of a chunk that is served; undefined if there is no server. */
   readonly chunkUrl?: (path: string, key: string) => string;
   /** Arrays to leave out: why, by path. Default: none. */
@@ -53,6 +52,20 @@ interface LocatedChunk {
   readonly place: BytePlace | typeof HIDDEN | undefined;
 }
 
+/** Lists the coordinates of all chunks of a grid in C order, in lots. */
+function* lotsOf(gridShape: readonly number[]): Generator<readonly (readonly number[])[]> {
+  const count = elementCount(gridShape);
+  const coords = gridShape.map(() => 0);
+  for (let begin = 0; begin < count; begin += LOT) {
+    yield Array.from({ length: Math.min(LOT, count - begin) }, () => {
+      const chunk = [...coords];
+      for (let axis = coords.length - 1; axis >= 0 && ++coords[axis]! === gridShape[axis]; axis--)
+        coords[axis] = 0;
+      return chunk;
+    });
+  }
+}
+
 /** Finds the chunks of an array, in C order and in lots. @throws ZpublishError `source-changed`, `source-unreadable`, `cancelled` */
 async function* locatedChunks(
   { plan }: ServedArray,
@@ -84,13 +97,7 @@ async function* locatedChunks(
     );
   }
 
-  let lot: (readonly number[])[] = [];
-  for (const coords of combinations(gridShape.map((length) => Array.from({ length }, (_, index) => index)))) {
-    if (lot.push(coords) < LOT) continue;
-    yield await locateAll(lot);
-    lot = [];
-  }
-  if (lot.length > 0) yield await locateAll(lot);
+  for (const lot of lotsOf(gridShape)) yield await locateAll(lot);
 }
 
 function bytesOf({ plan }: ServedArray, shape: readonly number[]): number {
@@ -159,7 +166,7 @@ function createReferenceOf(
   let served: ChunkReader | undefined;
   return ({ key, coords, place }: LocatedChunk): MaybePromise<ChunkReference | undefined> => {
     if (place === undefined) return undefined;
-    const location = place === HIDDEN ? undefined : urlOf(place.location);
+    const location = place === HIDDEN ? undefined : urlOf(place);
     if (place !== HIDDEN && location !== undefined) return { location, part: place.part };
     if (chunkUrl !== undefined && !isSmall) return { location: chunkUrl(path, key) };
     served ??= chunks.openReader(snapshot, array, "always");

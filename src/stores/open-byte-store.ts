@@ -33,7 +33,13 @@ export function openByteStore(location: string, stores: readonly StoreSettings[]
     isMissing: ({ status }) => areMissing.includes(status),
   });
   const store = mergeRanges(http);
-  return isPublic ? { ...store, urlFor: async (key) => url.href + encodeKey(key) } : store;
+  if (!isPublic) return store;
+  const urlOf = (key: string) => url.href + encodeKey(key);
+  return {
+    ...store,
+    urlFor: async (key) => urlOf(key),
+    placeOf: (key) => ({ location: urlOf(key), isPublic }),
+  };
 }
 
 function parseUrl(location: string): URL {

@@ -119,11 +119,16 @@ export function createS3Store(
 
   // A URL has no headers.
   const isRedirected = settings?.redirect === true && Object.keys(headers).length === 0;
+  const isAnonymous = settings?.anonymous === true && !settings.requesterPays;
   return {
     ...store,
     location: `s3://${name}/${prefix}`,
     list,
-    placeOf: (key) => ({ location: `s3://${name}/${prefix}${key}` }),
+    // Programs without credentials can read it by its URL, wherever its endpoint is.
+    placeOf: (key) =>
+      isAnonymous
+        ? { location: store.urlOf(key).href, isPublic: isRedirected }
+        : { location: `s3://${name}/${prefix}${key}` },
     ...(isRedirected ? { urlFor } : {}),
   };
 }

@@ -61,6 +61,8 @@ export interface BytePlace {
   readonly location: string;
   /** Bytes of the file or object; undefined if they are all of it. */
   readonly part?: { readonly offset: number; readonly byteLength: number } | undefined;
+  /** Whether all clients may be told it, and read it: a store to which they are redirected. */
+  readonly isPublic?: boolean;
 }
 
 /** In place of a {@link BytePlace}: the bytes are stored, but only this server can read them, such as compressed members of an archive. */
@@ -73,8 +75,8 @@ export function placeOfPart(
 ): BytePlace | typeof HIDDEN {
   if (place === undefined) return HIDDEN;
   if (part === undefined) return place;
-  const { location, part: { offset } = { offset: 0 } } = place;
-  return { location, part: { offset: offset + part.offset, byteLength: part.byteLength } };
+  const { part: { offset } = { offset: 0 } } = place;
+  return { ...place, part: { offset: offset + part.offset, byteLength: part.byteLength } };
 }
 
 /** An index of all chunks of an array, in one file. */

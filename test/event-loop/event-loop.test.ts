@@ -8,6 +8,7 @@ import {
   runNow,
   startCooperatively,
 } from "../../src/event-loop/cooperative-task.js";
+import { mapInLots } from "../../src/event-loop/maybe-promise.js";
 import { settlesWithin, withinTime } from "../../src/event-loop/settles-within.js";
 import { sortCooperatively } from "../../src/event-loop/sort-cooperatively.js";
 import { workThrough } from "../../src/event-loop/work-through.js";
@@ -137,4 +138,21 @@ t.test("a failure in time is thrown, a later one ignored", async (t) => {
   fail(new Error("late"));
   // An unhandled rejection would end the test here.
   await new Promise((resolve) => setImmediate(resolve));
+});
+
+t.test("work that throws at once is an error with those that fail later", async (t) => {
+  const work = (item: number) => {
+    if (item === 1) throw new Error("at once");
+    return item === 0 ? turn().then(() => Promise.reject(new Error("later"))) : item;
+  };
+  for (const items of [
+    [0, 1],
+    [2, 2, 2, 0, 1],
+  ]) {
+    await t.rejects(async () => mapInLots(items, 3, work), { message: "at once" });
+    // A rejection that nobody handles would end the process.
+    await turn();
+    await turn();
+  }
+  t.throws(() => mapInLots([1, 0], 3, work), { message: "at once" }, "nothing has begun");
 });

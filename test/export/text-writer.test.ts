@@ -166,6 +166,8 @@ t.test("dimensions without labels are columns of indexes", async (t) => {
   t.equal(await textOf(writeCsv, plan, valuesInMemory(2)), "x,v\n0,5\n1,6\n2,7\n");
   const point = planOf({}, [variable("v", [], [], "|i1", Int8Array.of(5))]);
   t.equal(await textOf(writeCsv, point, valuesInMemory(2)), "v\n5\n");
+  const empty = planOf({}, [variable("v", [], [], "<U3", [""])]);
+  t.equal(await textOf(writeCsv, empty, valuesInMemory(2)), 'v\n""\n', "a line that readers do not skip");
 });
 
 t.test("JSON is Dataset.to_dict() wherever pieces are cut", async (t) => {

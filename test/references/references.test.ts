@@ -162,10 +162,15 @@ t.test("references over HTTP lead to the bytes that are served, of every kind of
   };
   const remote = await serveFile(t, LARGE);
   const common = { immutable: false, encoding: {}, variables: {} };
+  const inside = await serveFile(t, LARGE);
   const { url, get } = await startServer(t, {
     datasets: [
       ...Object.entries(locations).map(([id, name]) => ({ ...common, id, location: join(folder, name) })),
-      { ...common, id: "remote", location: remote },
+      {
+        ...{ ...common, id: "remote", location: remote },
+        stores: [{ name: "far", url: new URL(".", remote).href, redirect: true }],
+      },
+      { ...common, id: "inside", location: inside },
       {
         ...common,
         id: "joined",
@@ -182,7 +187,7 @@ t.test("references over HTTP lead to the bytes that are served, of every kind of
     ],
   });
   const references = new Map<string, References["refs"]>();
-  for (const id of [...Object.keys(locations), "remote", "joined", "cut"]) {
+  for (const id of [...Object.keys(locations), "remote", "inside", "joined", "cut"]) {
     const answer = await get(`/datasets/${id}/references.json`);
     const found = (await answer.json()) as References;
     await compare(t, id, `${url}/datasets/${id}/zarr/`, found);
@@ -207,6 +212,10 @@ t.test("references over HTTP lead to the bytes that are served, of every kind of
     ([, reference]) => typeof reference !== "string",
   );
   t.ok(far.some(([, [location, , length]]) => location === remote && typeof length === "number"));
+  t.notOk(
+    JSON.stringify(references.get("inside")).includes(inside),
+    "nobody is told of a store to which nobody is redirected",
+  );
   t.same(
     Object.keys(references.get("v2")!).slice(0, 4),
     [".zgroup", ".zattrs", "n/.zarray", "n/.zattrs"],

@@ -97,7 +97,7 @@ export function dapName(name: string): string {
 
 /** Whether an error is about the values of one variable, which stay as they are. */
 function isOfData(error: unknown): error is ZpublishError {
-  const codes = ["invalid-query", "corrupt-chunk", "codec-failed", "unsupported", "too-large"];
+  const codes = ["invalid-query", "unsupported", "too-large"];
   return error instanceof ZpublishError && codes.includes(error.code);
 }
 

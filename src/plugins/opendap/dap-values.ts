@@ -12,6 +12,7 @@ import {
   type ValueBlock,
   type Values,
   wrongParameter,
+  ZpublishError,
 } from "../../plugin-api.js";
 import type { Slice } from "./constraint.js";
 
@@ -108,7 +109,13 @@ export function exactFloats({ values }: Pick<ValueBlock, "values">): Float64Arra
 /** Texts that are read at once: more than any file is known to have. */
 const MAX_TEXT_BYTES = 2 ** 26;
 
-/** Reads texts as their bytes, without the zeros that pad them. @throws ZpublishError `too-large` if they take more than 64 MiB */
+/** Each text is sent as an object of its own, on the server's thread. */
+const MAX_TEXTS = 2 ** 20;
+
+/**
+ * Reads texts as their bytes, without the zeros that pad them.
+ * @throws ZpublishError `too-large` if they take more than 64 MiB, or are more than 1,048,576
+ */
 export async function readTexts(
   { snapshot, values, signal }: ValuesOf,
   array: ArrayView,
@@ -119,9 +126,11 @@ export async function readTexts(
   // In DAP2, clients do not cut the axis of characters.
   const selection = axes.length < shape.length ? [...axes, { begin: 0, count: itemBytes!, step: 1 }] : axes;
   const block = await values.read(snapshot, array, selection, { signal, maxBytes: MAX_TEXT_BYTES });
+  const count = elementCount(block.shape.slice(0, isOfCharacters ? -1 : undefined));
+  if (count > MAX_TEXTS)
+    throw new ZpublishError("too-large", `Expected at most ${MAX_TEXTS} texts at once, received ${count}`);
   if (itemBytes === undefined)
     return (block.values as readonly string[]).map((text) => Buffer.from(text, encoding));
-  const count = elementCount(block.shape.slice(0, isOfCharacters ? -1 : undefined));
   return Array.from({ length: count }, (_, index) => {
     let end = (index + 1) * itemBytes;
     while (end > index * itemBytes && block.bytes[end - 1] === 0) end -= 1;

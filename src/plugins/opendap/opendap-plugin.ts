@@ -14,7 +14,7 @@ import {
 import type { AsciiTask } from "./ascii-text.js";
 import { cutVariable, cutVariables, parseDap2Query, parseDap4Query } from "./constraint.js";
 import { createDap, createDods } from "./dap-body.js";
-import { type DapDataset, describeForDap } from "./dap-dataset.js";
+import { type DapDataset, dapName, describeForDap } from "./dap-dataset.js";
 import { type DapSlice, type Protocol, readTexts, type ValuesOf, wireByteLength } from "./dap-values.js";
 import { declarationOf, writeDas, writeDds } from "./dap2-documents.js";
 import { inDmrOrder, writeDmr, xml } from "./dmr.js";
@@ -256,7 +256,7 @@ function* writePage({ dataset, fileName, request }: Question): Generator<string>
   yield `<p>Open <code>${url}</code> with any program that knows OPeNDAP: <code>xr.open_dataset("${url}", engine="netcdf4")</code>. `;
   yield `<a href="${file}.dds">DDS</a>, <a href="${file}.das">DAS</a>, <a href="${file}.dmr.xml">DMR</a></p>\n<table>\n`;
   for (const variable of new Set(dataset.byName.values())) {
-    const ask = encodeURIComponent(variable.name);
+    const ask = encodeURIComponent(dapName(variable.name));
     const links = `<a href="${file}.ascii?${ask}">text</a> <a href="${file}.dods?${ask}">values</a>`;
     yield `<tr><td><code>${xml(declarationOf(variable, variable.shape))}</code></td><td>${links}</td></tr>\n`;
   }

@@ -297,7 +297,7 @@ f4[3]
   t.equal(page.headers.get("content-type"), "text/html; charset=utf-8");
   const html = await page.text();
   t.match(html, /Int16 packed\[time = 4\]/);
-  t.match(html, /<a href="air\.nc\.ascii\?odd%20name\.x">/);
+  t.match(html, /<a href="air\.nc\.ascii\?odd%2520name%252Ex">/);
 });
 
 t.test("DAP4 has groups, and chunks with checksums where they are asked for", async (t) => {

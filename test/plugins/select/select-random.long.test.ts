@@ -222,14 +222,14 @@ interface RandomCase {
   readonly format: string;
 }
 
-const SEED = Number(process.env.ZPUBLISH_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const SEED = Number(process.env.ZPUBLISH_TEST_SEED ?? 900);
 const DATASETS_AT_ONCE = 40;
 
 t.test(
   "random selections of random datasets are those of xarray in every format",
   { skip: clientMissing("xarray", "netcdf4") },
   async (t) => {
-    let left = effort(400);
+    let left = effort(160);
     for (let round = 0; left > 0; round += 1, left -= DATASETS_AT_ONCE) {
       const folder = t.testdir();
       const args = [folder, `${Math.min(left, DATASETS_AT_ONCE)}`, `${SEED + round}`];
