@@ -5,6 +5,7 @@ import { createLimiter, type Limiter } from "../collections/limiter.js";
 import { errorToData } from "../errors.js";
 import { mapInLots } from "../event-loop/maybe-promise.js";
 import { elementCount } from "../model/data-tree.js";
+import { GUESSED_ITEM_BYTES } from "../model/data-type.js";
 import { isReadForWorkers, openChunkReader, storeOf } from "../open/chunk-reader.js";
 import type { ChunkTask, GivenBytes, GivenChunk } from "../pool/chunk-task.js";
 import {
@@ -118,9 +119,6 @@ async function readBytes(wanted: WantedChunk, reading: Reading): Promise<GivenBy
   if (isKept) recent.set(name, { bytes, version });
   return { version, variant, bytes: lease.place(bytes) };
 }
-
-/** Estimate for an item without a fixed size. */
-const GUESSED_ITEM_BYTES = 64;
 
 /** A stored chunk of a joined array, and the parts' chunks that it is made of. */
 interface FoundChunk {

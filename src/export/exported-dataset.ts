@@ -2,7 +2,7 @@ import type { ArrayView, DatasetView } from "../dataset/dataset.js";
 import type { ByteRange } from "../http/reply.js";
 import type { JsonObject } from "../json/json-value.js";
 import { elementCount } from "../model/data-tree.js";
-import { type DataType, parseDataType } from "../model/data-type.js";
+import { type DataType, GUESSED_ITEM_BYTES, parseDataType } from "../model/data-type.js";
 import type { AxisSelection, ValueBlock, Values } from "../values/values.js";
 
 /** What is written: variables of a dataset, or pieces of them. */
@@ -70,16 +70,14 @@ export type DatasetWriter = (
   signal: AbortSignal,
 ) => Promise<FileBody>;
 
-/** Bytes of an item of a text without a fixed size, a guess. */
-const TEXT_BYTES = 64;
-
 /** Returns the bytes of all values. @param isTable Whether they are repeated in each row of a table */
 export function exportedByteLength({ dims, variables }: ExportedDataset, isTable = false): number {
   const rowCount = elementCount([...dims.values()]);
   const bytesOf = ({ dataType, shape, source }: ExportedVariable) => {
     const textLength = "textLength" in source ? (source.textLength ?? 0) : 0;
     return (
-      (isTable ? rowCount : elementCount(shape)) * (dataType.itemSize || Math.max(TEXT_BYTES, textLength))
+      (isTable ? rowCount : elementCount(shape)) *
+      (dataType.itemSize || Math.max(GUESSED_ITEM_BYTES, textLength))
     );
   };
   return variables.reduce((sum, variable) => sum + bytesOf(variable), 0);

@@ -2,6 +2,9 @@ import { ZpublishError } from "../errors.js";
 import { isJsonArray, type JsonValue, toNumber } from "../json/json-value.js";
 import { describeJson, pythonString } from "../json/stringify-json.js";
 
+/** Bytes that are assumed of an item without a fixed size, such as a text of any length. */
+export const GUESSED_ITEM_BYTES = 64;
+
 /** numpy's kind characters; `O` is an object type, whose items have no fixed size. */
 export type DataTypeKind = "b" | "i" | "u" | "f" | "c" | "S" | "U" | "M" | "m" | "V" | "O";
 

@@ -4,6 +4,7 @@ import { posix } from "node:path";
 import type { ChunkOutcome } from "../codec/make-chunk.js";
 import { type ErrorData, errorToData, messageOf, ZpublishError } from "../errors.js";
 import { elementCount } from "../model/data-tree.js";
+import { GUESSED_ITEM_BYTES } from "../model/data-type.js";
 import type { ChunkPiece, LocalPlace, PieceLayout, ThreadSource } from "../zarr/chunk-reader.js";
 import type { CodecStep } from "../zarr/codec-step.js";
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
@@ -121,8 +122,6 @@ export function beginWork(signal: AbortSignal | undefined): Work {
   return { flag, signal: controller.signal, fail, end };
 }
 
-/** Guess for an item without a fixed size. */
-const GUESSED_ITEM_BYTES = 64;
 /** Codecs that copy their input into a heap of their own, and the result out of it. */
 const WITH_HEAP: ReadonlySet<string> = new Set(["zstd"]);
 

@@ -1,4 +1,5 @@
 import type { ChunkService } from "../chunk/chunk-service.js";
+import { indexesIn } from "../collections/combinations.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
@@ -52,20 +53,6 @@ interface LocatedChunk {
   readonly place: BytePlace | typeof HIDDEN | undefined;
 }
 
-/** Lists the coordinates of all chunks of a grid in C order, in lots. */
-function* lotsOf(gridShape: readonly number[]): Generator<readonly (readonly number[])[]> {
-  const count = elementCount(gridShape);
-  const coords = gridShape.map(() => 0);
-  for (let begin = 0; begin < count; begin += LOT) {
-    yield Array.from({ length: Math.min(LOT, count - begin) }, () => {
-      const chunk = [...coords];
-      for (let axis = coords.length - 1; axis >= 0 && ++coords[axis]! === gridShape[axis]; axis--)
-        coords[axis] = 0;
-      return chunk;
-    });
-  }
-}
-
 /** Finds the chunks of an array, in C order and in lots. @throws ZpublishError `source-changed`, `source-unreadable`, `cancelled` */
 async function* locatedChunks(
   { plan }: ServedArray,
@@ -97,7 +84,13 @@ async function* locatedChunks(
     );
   }
 
-  for (const lot of lotsOf(gridShape)) yield await locateAll(lot);
+  let lot: (readonly number[])[] = [];
+  for (const coords of indexesIn(gridShape)) {
+    if (lot.push(coords) < LOT) continue;
+    yield await locateAll(lot);
+    lot = [];
+  }
+  if (lot.length > 0) yield await locateAll(lot);
 }
 
 function bytesOf({ plan }: ServedArray, shape: readonly number[]): number {

@@ -7,7 +7,7 @@ import type { ArrayView, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { elementCount } from "../model/data-tree.js";
-import { type DataType, parseDataType } from "../model/data-type.js";
+import { type DataType, GUESSED_ITEM_BYTES, parseDataType } from "../model/data-type.js";
 import { encodeFillItem, NOT_A_TIME } from "../model/fill-value.js";
 import {
   beginWork,
@@ -60,9 +60,6 @@ interface ReadPlan {
   readonly chunkShape: readonly number[];
   readonly chunkBytes: number;
 }
-
-/** Guess for an item without a fixed size. */
-const GUESSED_ITEM_BYTES = 64;
 
 const plans = new WeakMap<StoredArray, ReadPlan>();
 

@@ -1,5 +1,6 @@
 import type { Test } from "tap";
 import { defaultValues, optionConfig } from "../../../src/config/options.js";
+import { BUILT_IN_PLUGINS } from "../../../src/config/select-plugins.js";
 import type { ServerConfig } from "../../../src/server/open-app.js";
 import { openServer, type ServerParts } from "../../../src/server/server.js";
 import { createTestLog } from "./serve-routes.js";
@@ -7,20 +8,7 @@ import { createTestLog } from "./serve-routes.js";
 /** A complete server, ready. */
 export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
-export const ALL_PLUGINS = [
-  ...[
-    "dataset_info",
-    "explore",
-    "module_version",
-    "opendap",
-    "plugin_info",
-    "references",
-    "select",
-    "thumbnail",
-    "zarr",
-    "zarr3",
-  ],
-].map((name) => ({ name }));
+export const ALL_PLUGINS = BUILT_IN_PLUGINS.map((name) => ({ name }));
 
 /**
  * Starts a complete server on a free port, which closes at the end of the test.
