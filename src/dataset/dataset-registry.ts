@@ -34,6 +34,13 @@ export interface DatasetRegistry extends Datasets {
    * @throws ZpublishError if it cannot be opened; `not-found` if it turns out that no provider has it.
    */
   ready(id: string, staleIdentity?: string): Promise<void> | undefined;
+  /** Tells whether there is a dataset with an id, as far as the last lists tell. */
+  has(id: string): boolean;
+  /**
+   * Asks the providers that may have an id for their lists again: a dataset may be newer than those. Undefined if none may have it.
+   * @throws ZpublishError if no provider has it, and one of them cannot be asked
+   */
+  listAgain(id: string): Promise<void> | undefined;
   /**
    * Tells whether a dataset can be described while it is not open.
    * @param isRemote Whether it may take requests to other machines.
@@ -147,6 +154,8 @@ async function createRegistry(
     },
     refreshBeforeNotFound,
     ready,
+    has: (id) => slots.has(id) || provided.has(id),
+    listAgain: (id) => (provided.mayHave(id) ? provided.lookFor(id).then(() => undefined) : undefined),
     versionOf: provided.versionOf,
     isDescribable: provided.isDescribable,
     lend: provided.lend,

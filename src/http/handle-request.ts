@@ -1,5 +1,6 @@
 import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { ZpublishError } from "../errors.js";
+import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import { type AccessOptions, ASK_EACH_TIME, createAccessRules } from "./access/access-rules.js";
 import { locationWithSlash } from "./access/forwarded.js";
 import type { Tokens } from "./access/tokens.js";
@@ -35,7 +36,15 @@ interface Routing {
   /** Matches of recent paths, by path without the root path. */
   readonly matches: BoundedMap<CountedMatch>;
   readonly datasets: RouteDatasets | undefined;
+  readonly aliasOf: FindAlias | undefined;
 }
+
+/**
+ * Returns the path by which routes know what a request names by another one; undefined if the path is no such name.
+ * @param rawPath As it came, without the root path.
+ * @throws ZpublishError if that cannot be told now
+ */
+type FindAlias = (rawPath: string) => MaybePromise<string | undefined>;
 
 /** The datasets that routes are about. */
 interface RouteDatasets {
@@ -59,14 +68,24 @@ function handleRequest(exchange: Exchange, routing: Routing): void | Promise<voi
     sendRedirect(exchange);
     return undefined;
   }
-  const { route, params, counts } = matchPath(exchange, rawPath, routing);
+  exchange.rawPath = rawPath;
+  // No other name takes a body, which must be received at once.
+  const alias = exchange.method === "POST" ? undefined : routing.aliasOf?.(rawPath);
+  if (!(alias instanceof Promise)) return handlePath(exchange, alias ?? rawPath, routing);
+  const pending = alias.then((path) => handlePath(exchange, path ?? rawPath, routing));
+  copyHead(exchange, pending);
+  return pending;
+}
+
+/** Answers a request for a path of a route. @throws ZpublishError as {@link handleRequest} */
+function handlePath(exchange: Exchange, path: string, routing: Routing): void | Promise<void> {
+  const { route, params, counts } = matchPath(exchange, path, routing);
   exchange.counts = counts;
   exchange.route = route;
   checkMethod(exchange, route);
   exchange.context.load.admit(route.priority);
   if (exchange.method === "POST")
     exchange.receive(route.maxBodyBytes ?? DEFAULT_BODY_BYTES, (error) => sendError(exchange, error, true));
-  exchange.rawPath = rawPath;
   exchange.params = params;
   return attempt(exchange, route, routing.datasets, MAX_ATTEMPTS);
 }
@@ -354,6 +373,8 @@ export interface HttpApp extends AccessOptions {
   readonly routes: readonly Route[];
   /** The datasets that routes are about. Default: none has to be prepared. */
   readonly datasets?: RouteDatasets;
+  /** Finds the paths of routes behind other names. Default: there are none. */
+  readonly aliasOf?: FindAlias;
   /** Prefix of all paths: empty (the default), or begins with a slash and ends without one. */
   readonly rootPath?: string;
   /** `*` (the default), origins separated by commas, or empty: other origins may read nothing. */
@@ -413,6 +434,7 @@ export function prepareApp(
       rootPath,
       matches: createBoundedMap({ maxEntries: MAX_REMEMBERED_PATHS }),
       datasets: app.datasets,
+      aliasOf: app.aliasOf,
     },
     cors,
     cacheControl,

@@ -23,7 +23,7 @@ import {
   renderCode,
   trustedMarkup,
 } from "./page.js";
-import { AND_TOKEN, DATASET_URL, type PageBudget, TOKEN_QUERY, UP } from "./page-place.js";
+import { AND_TOKEN, DATASET_URL, type PageBudget, STORE_URL, TOKEN_QUERY, UP } from "./page-place.js";
 import type { PreviewValues } from "./preview-service.js";
 import {
   isIndexCoordinate,
@@ -367,12 +367,14 @@ function storeUrl({ path }: Group, prefix: StorePrefix): string {
 }
 
 /** Stands for the URL of the dataset in code, in whose place a page has {@link DATASET_URL} once the code is escaped. */
-const PLACE = "https://zpublish.invalid/";
+const PLACE = "https://zpublish.invalid/datasets/x/";
+/** Both names of the dataset's URLs in code. */
+const PLACES = /(https:\/\/zpublish\.invalid\/datasets\/x(?:\/|\.zarr))/;
 
-/** Escapes code, and puts {@link DATASET_URL} where {@link PLACE} is. */
+/** Escapes code, and puts {@link DATASET_URL} where {@link PLACE} is, and {@link STORE_URL} for the store that ends in `.zarr`. */
 function withDatasetUrl(code: string): Markup {
-  const [first = "", ...others] = code.split(PLACE);
-  return markup`${first}${others.map((part) => markup`${trustedMarkup(DATASET_URL)}${part}`)}`;
+  const parts = code.split(PLACES);
+  return markup`${parts.map((part, index) => (index % 2 === 0 ? markup`${part}` : trustedMarkup(part === PLACE ? DATASET_URL : STORE_URL)))}`;
 }
 
 /** Adds a line that opens or lists the whole group to code that reads one variable. */

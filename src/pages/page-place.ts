@@ -34,6 +34,9 @@ export const ROOT = "\ufdd3";
 /** Placeholder of the absolute URL of the page's dataset, with a slash at its end. */
 export const DATASET_URL = "\ufdd4";
 
+/** Placeholder of the absolute URL of the Zarr v2 store of the page's dataset, which ends in `.zarr` unless it is published alone. */
+export const STORE_URL = "\ufdd7";
+
 /** Link of a page to {@link PAGE_SCRIPT}. */
 export const PAGE_SCRIPT_LINK = trustedMarkup(`${ROOT}assets/pages/${PAGE_SCRIPT.name}${TOKEN_QUERY}`);
 
@@ -41,12 +44,17 @@ export const PAGE_SCRIPT_LINK = trustedMarkup(`${ROOT}assets/pages/${PAGE_SCRIPT
 export function placePage(html: string, place: PagePlace): string {
   return html
     .replaceAll(SERVICE_URL, escapeHtml(place.serviceUrl))
+    .replaceAll(STORE_URL, escapeHtml(place.serviceUrl + storePath(place)))
     .replaceAll(DATASET_URL, escapeHtml(place.serviceUrl + place.datasetPath))
     .replaceAll(ROOT, escapeHtml(place.root))
     .replaceAll(UP, escapeHtml(place.up))
     .replaceAll(TOKEN_QUERY, escapeHtml(place.tokenQuery))
     .replaceAll(AND_TOKEN, escapeHtml(place.tokenQuery.replace("?", "&")))
     .replaceAll(TOKEN_FIELD, tokenField(place.tokenQuery));
+}
+
+function storePath({ datasetPath }: PagePlace): string {
+  return datasetPath === "/" ? "/zarr" : datasetPath.replace(/\/$/, ".zarr");
 }
 
 function tokenField(query: string): string {
@@ -56,7 +64,7 @@ function tokenField(query: string): string {
 
 /** Tells if a page depends on the address by which clients reach the service. */
 export function quotesAddress(html: string): boolean {
-  return html.includes(SERVICE_URL) || html.includes(DATASET_URL);
+  return [SERVICE_URL, DATASET_URL, STORE_URL].some((placeholder) => html.includes(placeholder));
 }
 
 /** Returns the place of a page. A page of the service has the dataset path `/`. */

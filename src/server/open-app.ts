@@ -227,6 +227,44 @@ function atRoot(route: Route, id: string): Route {
   return { ...route, path, given: { ...route.given, dataset_id: id } };
 }
 
+/** Path of a store by the name of its dataset with `.zarr`; the same of a dataset that is published alone. */
+const STORE_NAME = /^\/datasets\/([^/]+)\.zarr(\/.*)?$/;
+const SINGLE_STORE_NAME = /^\/([^/]+)\.zarr(\/.*)?$/;
+
+/**
+ * Returns what finds the store behind `/datasets/{id}.zarr`: it is that of `/datasets/{id}/zarr`, under a URL by whose ending xarray
+ * knows it. Datasets come first: if there is one with the id `a.zarr`, `/datasets/a.zarr` is that dataset, and `/datasets/a.zarr.zarr`
+ * its store.
+ */
+function storeAlias(
+  datasets: Pick<DatasetRegistry, "has" | "listAgain">,
+  config: Pick<ServerConfig, "single">,
+): NonNullable<HttpApp["aliasOf"]> {
+  const pattern = config.single ? SINGLE_STORE_NAME : STORE_NAME;
+  return (rawPath) => {
+    const [, rawId, rest = ""] = pattern.exec(rawPath) ?? [];
+    if (rawId === undefined) return undefined;
+    const path = `${datasetPathOf(config)(rawId)}zarr${rest}`;
+    const id = decoded(rawId);
+    // The router says what is wrong with it.
+    if (id === undefined) return path;
+    const named = `${id}.zarr`;
+    if (datasets.has(named) || (config.single && !datasets.has(id))) return undefined;
+    // Both may be newer than the last lists.
+    const listing = datasets.has(id) ? undefined : datasets.listAgain(id);
+    return listing === undefined ? path : listing.then(() => (datasets.has(named) ? undefined : path));
+  };
+}
+
+/** Percent-decodes a segment of a path; undefined if it is no valid one. */
+function decoded(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Checks that a configuration has one dataset, and nothing that could publish others.
  * @throws ZpublishError `invalid-config`
@@ -333,6 +371,7 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
         needsToken: tokens !== undefined,
       }),
       datasets,
+      aliasOf: storeAlias(datasets, config),
       rootPath: config.rootPath,
       corsOrigin: config.corsOrigin,
       cacheControl: config.cacheControl,

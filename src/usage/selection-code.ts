@@ -149,10 +149,18 @@ function xarrayCode({ url, variable }: CodeSelection): string {
   const segments = variable?.path.split("/") ?? [];
   const name = segments.pop();
   const group = segments.length > 0 ? `, group=${quoted(segments.join("/"))}` : "";
-  const lines = ["import xarray as xr", "", `ds = xr.open_zarr(${quoted(url)}${group})`];
+  const lines = ["import xarray as xr", "", `ds = xr.open_zarr(${quoted(storeName(url))}${group})`];
   if (variable !== undefined && name !== undefined)
     lines.push(`data = ds[${quoted(name)}]${selectionOf(variable.axes)}`);
   return lines.join("\n");
+}
+
+/**
+ * Returns the name of a Zarr v2 store that ends in `.zarr`: `https://data.example/datasets/air.zarr`. By it, `xr.open_dataset` of xarray
+ * 2026 knows the engine as well; before, it takes every URL for one of OPeNDAP if netCDF4 is installed.
+ */
+function storeName(url: string): string {
+  return url.replace(/(\/datasets\/[^/]+)\/zarr(?=\/|$)/, "$1.zarr");
 }
 
 /** `.isel(…)` for cells by index, `.sel(…, method="nearest")` for one cell by its value, `.sel(…)` for runs by their values. */
@@ -346,7 +354,7 @@ export interface ClientCode {
  * ```python
  * import xarray as xr
  *
- * ds = xr.open_zarr("https://data.example/datasets/air/zarr")
+ * ds = xr.open_zarr("https://data.example/datasets/air.zarr")
  * data = ds["air"].sel(time="2013-01-01T06:00:00", method="nearest").sel(lat=slice(60, 30))
  * ```
  *

@@ -85,7 +85,7 @@ t.test("pages in a browser", { skip: clientMissing("chromium") }, async (t) => {
     await page.getByRole("status").filter({ hasText: "Copied" }).waitFor();
     const copied = await page.evaluate("navigator.clipboard.readText()");
     t.equal(copied, await page.locator("pre[aria-label='Code for xarray']").first().textContent());
-    t.match(copied, `ds = xr.open_zarr("${url}/datasets/air/zarr")`);
+    t.match(copied, `ds = xr.open_zarr("${url}/datasets/air.zarr")`);
     const plain = await browser.newContext({ javaScriptEnabled: false });
     const still = await plain.newPage();
     await still.goto(`${url}/datasets/air/`);

@@ -3,6 +3,8 @@ import { type CodeAxis, type CodeVariable, selectionCode } from "../../src/usage
 import { LAT, TIME } from "../support/code-axes.js";
 
 const URL = "http://host/datasets/air/zarr";
+/** The same store by its name for xarray. */
+const NAMED = "http://host/datasets/air.zarr";
 
 function codeOf(variable: Partial<CodeVariable> & Pick<CodeVariable, "axes">): Record<string, string> {
   const codes = selectionCode({ url: URL, version: 2, variable: { path: "air", ...variable } });
@@ -42,7 +44,7 @@ t.test("a part of a plane is read by values with xarray, by indices with the oth
     xarray,
     `import xarray as xr
 
-ds = xr.open_zarr("${URL}")
+ds = xr.open_zarr("${NAMED}")
 data = ds["air"].sel(time="2013-01-01T06:00:00", method="nearest").sel(lat=slice(70, 52.5))`,
   );
   t.match(zarrita, 'const store = new zarr.FetchStore("http://host/datasets/air/zarr");');
@@ -115,7 +117,7 @@ t.test("groups and odd names are quoted for each language", async (t) => {
       { dim: "x y", length: 3, part: "all" },
     ],
   });
-  t.match(xarray, `xr.open_zarr("${URL}", group="a b")`);
+  t.match(xarray, `xr.open_zarr("${NAMED}", group="a b")`);
   t.ok(xarray?.endsWith(`data = ds["it's \\"T\\"\\u202e"].isel({"class": 2})`));
   t.match(zarrita, `resolve("a%20b/it's%20%22T%22%E2%80%AE")`);
   t.match(GDAL, `OpenMDArrayFromFullname("/a b/it's \\"T\\"\\u202e")`);
@@ -174,7 +176,23 @@ data = array[1, 2:10, :]`,
 t.test("a dataset without variables is opened", async (t) => {
   const [xarray, zarrPython, zarrita, gdal] = selectionCode({ url: URL, version: 3, variable: undefined });
   t.equal(zarrPython?.code, `import zarr\n\nroot = zarr.open_group("${URL}", mode="r")`);
-  t.ok(xarray?.code.endsWith(`ds = xr.open_zarr("${URL}")`));
+  t.ok(xarray?.code.endsWith(`ds = xr.open_zarr("${NAMED}")`));
   t.ok(zarrita?.code.endsWith('const group = await zarr.open.v3(store, { kind: "group" });'));
   t.equal(gdal?.code, `gdalmdiminfo 'ZARR:"/vsicurl/${URL}"'`);
+});
+
+t.test("a group and a dataset published alone are opened by their URLs", async (t) => {
+  for (const [url, expected] of [
+    [
+      "http://host/prefix/datasets/a%20b/zarr/model/fine",
+      "http://host/prefix/datasets/a%20b.zarr/model/fine",
+    ],
+    ["http://host/datasets/air.zarr/zarr", "http://host/datasets/air.zarr.zarr"],
+    ["http://host/datasets/air/zarr3/zarr", "http://host/datasets/air/zarr3/zarr"],
+    ["http://host/datasets/air/overviews/zarr", "http://host/datasets/air/overviews/zarr"],
+    ["http://host/zarr", "http://host/zarr"],
+  ] as const) {
+    const [xarray] = selectionCode({ url, version: 2, variable: undefined });
+    t.ok(xarray?.code.endsWith(`ds = xr.open_zarr("${expected}")`), url);
+  }
 });

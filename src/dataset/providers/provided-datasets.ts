@@ -126,6 +126,7 @@ export function createProvidedDatasets(options: ProvidedOptions) {
     has: (id: string) => ownerOf(id) !== undefined,
     /** Tells whether an id that is not open may be that of a dataset. */
     mayHave: (id: string) => handles.some(({ provider }) => id.startsWith(provider.prefix)),
+    lookFor,
     /** Opens a dataset, asking providers that do not list it again; undefined if there is none. @throws ZpublishError if it cannot be opened. */
     open,
     slots: () => handles.flatMap(({ slots }) => [...slots.values()]),
