@@ -147,6 +147,7 @@ const EVERYWHERE = new Set(["errors", "collections", "event-loop"]);
 /** Built-in plugins that import more than other people's can, and why. */
 const FACES = new Map([
   ["explore-plugin", "has the page and the files of the explorer, which are built with the package"],
+  ["file-plugin", "serves stored bytes with the memory and the bounds of those of chunks"],
   ["references-plugin", "says where the core finds stored chunks"],
   [
     "thumbnail-plugin",
@@ -173,6 +174,7 @@ const SHORT = new Map([
   [/^src\/pages\/(docs|explore)-page\.ts$/, "one page to a file"],
   [/^src\/plugins\/references-plugin\.ts$/, "one file per plugin, loaded on demand"],
   [/^src\/plugins\/service-info\/[a-z-]+\.ts$/, "one file per plugin, loaded on demand"],
+  [/^src\/plugins\/file-plugin\.ts$/, "one file per plugin, loaded on demand"],
   [/^src\/export\/[a-z0-9-]+-writer\.ts$/, "one file per format"],
   [/^src\/plugins\/opendap\/ascii-text\.ts$/, "runs in the pool"],
   [/^workers\/make-chunk\.ts$/, "entry point of workers"],

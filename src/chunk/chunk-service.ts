@@ -18,6 +18,11 @@ export interface ChunkService {
     contentType?: string,
   ): BodyReply | Promise<BodyReply>;
   /**
+   * Returns the reply to a request for the file of a dataset. Its reads are bounded with those of stored chunks.
+   * @throws ZpublishError `not-found` if the dataset does not offer it; `source-changed`, `source-unreadable`
+   */
+  serveFile(snapshot: DatasetSnapshot): BodyReply | Promise<BodyReply>;
+  /**
    * Opens a reader of the chunks that are served of an array, to make others of them. It has the cache and concurrent requests in
    * common with `serve`.
    * @param freshness Time for which their versions are believed.

@@ -6,7 +6,7 @@ import type { Waiting } from "../collections/single-flight.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import { type MaybePromise, whenDone, withErrorsOf } from "../event-loop/maybe-promise.js";
-import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
+import type { Body, BodyClient, BodyReply, ElsewhereUrl, WantedPart } from "../http/reply.js";
 import { storeOf } from "../open/chunk-reader.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
 import {
@@ -243,18 +243,57 @@ async function openStoredFile(
   }
   assertVersion(chunk, version, stored.version);
   const { bytes, fileByteLength = 0 } = stored;
+  return pieceBody(fileByteLength, start, bytes, performance.now() - began);
+}
+
+/** Creates the body of a file of which one piece is in memory; another body is opened for the next piece. */
+function pieceBody(byteLength: number, start: number, bytes: Uint8Array, readMs: number): Body {
   return {
-    byteLength: fileByteLength,
+    byteLength,
     heldByteLength: bytes.length,
     headers: [
       ["X-Cache", "PASS"],
-      ["Server-Timing", serverTiming({ read: performance.now() - began })],
+      ["Server-Timing", serverTiming({ read: readMs })],
     ],
     read(offset) {
       const isHeld = offset >= start && offset < start + bytes.length;
       return isHeld ? bytes.subarray(offset - start) : undefined;
     },
   };
+}
+
+/**
+ * Returns the reply with the file of a dataset, which is read piece by piece. Each read asserts that the file still has the version of the
+ * ETag, so that a file that changes breaks an answer off.
+ */
+export function fileReply(
+  { cacheControl }: DatasetSnapshot,
+  { name, contentType, store, version, byteLength, read, urlFor }: NonNullable<DatasetSnapshot["file"]>,
+  { reads, memory }: DeliveryMeans,
+): BodyReply {
+  return {
+    ...{ kind: "body", contentType, cacheControl, etag: `"${version.token}"` },
+    headers: [["Content-Disposition", attachmentOf(name)]],
+    elsewhere: urlFor && (() => urlFor(REDIRECT_SECONDS).then(elsewhereUrl)),
+    async open(client, wanted) {
+      const { start, byteLength: asked } = wanted(byteLength);
+      const length = Math.min(asked, PIECE_BYTES);
+      if (length === 0) return pieceBody(byteLength, start, new Uint8Array(0), 0);
+      await client.reserve(length);
+      const began = performance.now();
+      const bytes = await reads.run(store, () => read(start, length, memory.acquire), client.signal);
+      const release = () => memory.release(bytes);
+      return { ...pieceBody(byteLength, start, bytes, performance.now() - began), release };
+    },
+  };
+}
+
+/** Writes a header that names a file to be saved (RFC 6266 §4): in ASCII, and with all characters if it has others. */
+function attachmentOf(name: string): string {
+  const plain = name.replace(/[^\x20-\x7e]|["\\%]/g, "_");
+  const whole =
+    plain === name ? "" : `; filename*=UTF-8''${encodeURIComponent(name).replace(/['()*]/g, "_")}`;
+  return `attachment; filename="${plain}"${whole}`;
 }
 
 /** Time for which a URL can be fetched. An answer that has it may be kept for a fifth of that. */
@@ -269,9 +308,12 @@ function elsewhere({ chunk, version }: ChunkRequest): BodyReply["elsewhere"] {
   if (isAbsent(version)) return undefined;
   return async () => {
     if (!version.wasChecked && (await reader.version(coords)).token === undefined) return undefined;
-    const url = await urlFor(coords, REDIRECT_SECONDS);
-    return url === undefined ? undefined : { url, maxAgeSeconds: REDIRECT_SECONDS / 5 };
+    return elsewhereUrl(await urlFor(coords, REDIRECT_SECONDS));
   };
+}
+
+function elsewhereUrl(url: string | undefined): ElsewhereUrl | undefined {
+  return url === undefined ? undefined : { url, maxAgeSeconds: REDIRECT_SECONDS / 5 };
 }
 
 /** True if nothing is stored behind a chunk. */

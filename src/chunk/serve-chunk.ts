@@ -2,6 +2,7 @@ import { setMaxListeners } from "node:events";
 import { type CacheKey, type ChunkCache, cacheKeyOf } from "../cache/chunk-cache.js";
 import { createLimiter } from "../collections/limiter.js";
 import { createSingleFlight, type Waiting } from "../collections/single-flight.js";
+import type { FileView } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
 import type { Body, BodyClient, BodyReply, WantedPart } from "../http/reply.js";
@@ -12,6 +13,7 @@ import {
   type ChunkRequest,
   type ChunkVersion,
   type DeliveryMeans,
+  fileReply,
   isAbsent,
   type ServedChunk,
 } from "./delivery.js";
@@ -59,6 +61,7 @@ export function createChunkService({
     recycle,
   };
   const { obtainOnce, readServed, warmOnce } = createObtaining(cache, means);
+  const files = new WeakMap<FileView, BodyReply>();
   const findServed: FindServed = (chunk, version) => {
     if (cache.current.stats.isOff) return undefined;
     const isMade = !isAbsent(version) || !chunk.array.plan.absentIsAbsent;
@@ -114,6 +117,17 @@ export function createChunkService({
       const { passes } = chunk.delivery;
       const isPassed = passes === "files" || (passes === "chunks" && !stored && !isAbsent(version));
       return isPassed ? { outcome: "stored", byteLength: 0 } : warmOnce(request, signal);
+    },
+    serveFile(snapshot) {
+      const { id, file, immutable } = snapshot;
+      if (file === undefined) {
+        const message = `File of dataset '${id}' not found: its configuration does not offer it`;
+        throw new ZpublishError("not-found", message);
+      }
+      const known = files.get(file);
+      const reply = known ?? fileReply(snapshot, file, means);
+      files.set(file, reply);
+      return immutable ? reply : whenDone(file.check(known !== undefined), () => reply);
     },
     openReader: (snapshot, array, freshness) =>
       openServedReader(snapshot, array, freshness, readServed, findServed),

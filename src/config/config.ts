@@ -53,6 +53,8 @@ export interface DatasetConfig {
   readonly encodings?: Readonly<Record<string, EncodingConfig>>;
   /** Coarser levels that are published beside the dataset; false for none. Default: that of `--overviews`. */
   readonly overviews?: OverviewsConfig | false;
+  /** Whether the file itself is published, too: the dataset must be one file. Of a collection, those that are files. Default false. */
+  readonly file?: boolean;
   /**
    * Name of the collection that the location is if it turns out to be a folder of files and stores, and no store itself; may be empty.
    * Default: such a folder cannot be opened.

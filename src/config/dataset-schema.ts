@@ -155,6 +155,7 @@ const servedShape = {
   encoding: encodingSchema.optional(),
   encodings: encodingsSchema.optional(),
   overviews: overviewsSchema.optional(),
+  file: booleanSchema.optional(),
 };
 
 /** Keys of a dataset besides its location. */
@@ -203,13 +204,14 @@ export function createServedConfig(
     encoding = {},
     encodings,
     overviews,
+    file,
   }: ServedKeys,
   directory: string,
 ): Omit<DatasetConfig, "id" | "location" | "variables"> {
   const references = said && absoluteReferences(said, directory);
   const named = Object.entries(encodings ?? {}).map(([name, each]) => [name, withoutUndefined(each)]);
   return {
-    ...withoutUndefined({ cacheControl, freshness, references, overviews }),
+    ...withoutUndefined({ cacheControl, freshness, references, overviews, file }),
     ...(named.length > 0 && { encodings: Object.fromEntries(named) }),
     immutable: immutable || freshness === "immutable",
     encoding: withoutUndefined(encoding),

@@ -7,7 +7,7 @@ import { dimensionsAttribute } from "../zarr/metadata-fields.js";
 import type { PlannedArray } from "../zarr/plan/create-encoding-plan.js";
 import type { CoarsenMethod, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
-import type { Refusal, StoredJoin } from "../zarr/stored-tree.js";
+import type { Refusal, StoredFile, StoredJoin } from "../zarr/stored-tree.js";
 import type { ArrayDocument } from "../zarr/v2.js";
 import { type V3Array, writeV3 } from "../zarr/v3/write-v3.js";
 
@@ -79,6 +79,16 @@ export interface DatasetView {
   readonly overviews?: DatasetView | undefined;
   /** The dataset in its further encodings, by their names; undefined if the configuration asks for none. */
   readonly encodings?: ReadonlyMap<string, DatasetView> | undefined;
+  /** The file that the dataset was read from; undefined unless the configuration offers it. */
+  readonly file?: FileView | undefined;
+}
+
+/** The file of a dataset, as plugins see it. */
+export interface FileView {
+  /** Without its folder. */
+  readonly name: string;
+  readonly byteLength: number;
+  readonly contentType: string;
 }
 
 /** One state of a dataset. */
@@ -97,6 +107,7 @@ export interface DatasetSnapshot extends DatasetView {
   readonly encoded?: DatasetSnapshot | undefined;
   /** Levels of a snapshot that is the `overviews` of a dataset; undefined for datasets. */
   readonly levels?: OverviewLevels | undefined;
+  readonly file?: (FileView & StoredFile) | undefined;
 }
 
 /** What a snapshot of overviews is made of. */

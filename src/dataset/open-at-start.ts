@@ -121,8 +121,9 @@ export function createOpener(
     });
 }
 
-/** Tells whether a configuration names arrays or dimensions, which can be checked only against the whole dataset. */
-function namesParts({ encoding, encodings = {}, variables }: DatasetConfig): boolean {
+/** Tells whether a configuration names arrays or dimensions, or offers the file, which can be checked only against the whole dataset. */
+function namesParts({ encoding, encodings = {}, variables, file }: DatasetConfig): boolean {
+  if (file === true) return true;
   const namesDimensions = ({ chunks }: DatasetConfig["encoding"]) =>
     chunks !== undefined && !Array.isArray(chunks);
   return Object.keys(variables).length > 0 || [encoding, ...Object.values(encodings)].some(namesDimensions);

@@ -109,7 +109,7 @@ export function* snapshotSteps(
   const { maxChunkBytes } = options;
   const encode = (of: DatasetConfig, place: string, last: DatasetSnapshot | undefined) =>
     plainSteps(of, { place, ofDataset: config }, tree, cacheControlDefault, last, maxChunkBytes);
-  const plain = yield* encode(config, "encoding", before);
+  const plain = { ...(yield* encode(config, "encoding", before)), ...offeredFile(config, tree, before) };
   const encodings = new Map<string, DatasetSnapshot>();
   for (const name of Object.keys(config.encodings ?? {}))
     encodings.set(
@@ -119,6 +119,34 @@ export function* snapshotSteps(
   const encoded = yield* withEncodings(plain, encodings, options, () => snapshot);
   const snapshot = withOverviews(encoded, config.overviews, options);
   return snapshot;
+}
+
+/**
+ * Returns the file of a dataset that is to be offered.
+ * @throws ZpublishError `invalid-config` if the dataset is opened and is no single file
+ */
+function offeredFile(
+  config: DatasetConfig,
+  { file, format, join }: StoredTree,
+  before: DatasetSnapshot | undefined,
+): Pick<DatasetSnapshot, "file"> {
+  if (config.file !== true) return {};
+  if (file !== undefined) return { file: Object.freeze({ ...file, contentType: fileType(format) }) };
+  // It is damaged now: a read of the file before says so.
+  if (before?.file !== undefined) return { file: before.file };
+  const received = join === undefined ? "a store of many objects" : "several files";
+  throw new ZpublishError(
+    "invalid-config",
+    `file: expected a dataset that is one file, received ${received}`,
+  );
+}
+
+/** Returns the media type of a file. @param format As in `StoredTree`; undefined for a Zarr store in an archive. */
+function fileType(format: string | undefined): string {
+  if (format === undefined) return "application/zip";
+  if (format.startsWith("NetCDF")) return "application/x-netcdf";
+  if (format === "HDF5") return "application/x-hdf5";
+  return format.startsWith("GeoTIFF") ? "image/tiff; application=geotiff" : "image/tiff";
 }
 
 /**

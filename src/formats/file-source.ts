@@ -107,7 +107,8 @@ export function createFileSource(options: FileSourceOptions): Source {
       store: store.identity,
       makeChunk: async (recipe, chunkCoords) => format.makeChunk?.(blocks, recipe, chunkCoords),
     });
-    return isTold ? tree : { ...tree, warnings: Object.freeze([...tree.warnings, UNTOLD]) };
+    const warnings = isTold ? tree.warnings : Object.freeze([...tree.warnings, UNTOLD]);
+    return { ...tree, file, warnings };
   }
 
   /** Returns the index that was kept of this version, or reads it, and keeps it. */

@@ -3,34 +3,15 @@ import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import type { ByteStore, ObjectStat, ObjectVersion } from "../stores/byte-store.js";
 import type { FreshObjects } from "../stores/object-versions.js";
 import type { BytePlace, StoredVersion } from "../zarr/chunk-reader.js";
+import type { StoredFile } from "../zarr/stored-tree.js";
 
-/** Allocates memory for a read. */
-type Allocate = (byteLength: number) => Uint8Array<ArrayBuffer>;
-
-/**
- * One version of a file. Every read is made under the condition that the file still has it, so that bytes of two versions are never
- * mixed: else it throws `source-changed`, and the file has to be opened again.
- */
-export interface VersionedFile {
-  /** Name of the file without its folder, for messages. */
-  readonly name: string;
+/** One version of a file in a store. */
+export interface VersionedFile extends StoredFile {
   readonly version: ObjectVersion;
-  readonly byteLength: number;
   /** Directory of a local file, and its name there; undefined if the file is elsewhere. */
   readonly local: { readonly directory: string; readonly key: string } | undefined;
-  /**
-   * Asserts that the file has the version still, and returns it: at once if that waits for nothing.
-   * @param wasChecked As in `ReadOptions`.
-   * @throws ZpublishError `source-changed`, `source-unreadable`
-   */
-  check(wasChecked?: boolean): MaybePromise<StoredVersion>;
   /** As in `ByteStore`. */
   place(): MaybePromise<BytePlace | undefined>;
-  /**
-   * Reads bytes: at once from a local file system that is quick.
-   * @throws ZpublishError `source-changed`, `source-unreadable`; `corrupt-chunk` if the file has not these bytes.
-   */
-  read(offset: number, byteLength: number, allocate?: Allocate): MaybePromise<Uint8Array<ArrayBuffer>>;
 }
 
 /**
@@ -92,11 +73,10 @@ export function createVersionedFile(
     throw replaced();
   }
 
+  const { urlFor } = store;
   return {
-    name,
-    version,
-    byteLength,
-    local,
+    ...{ name, store: store.identity, version, byteLength, local },
+    urlFor: urlFor && ((seconds) => urlFor(key, seconds)),
     place: () => store.placeOf?.(key),
     check(wasChecked) {
       const looked = look(wasChecked);

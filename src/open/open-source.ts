@@ -6,10 +6,11 @@ import { HEAD_BYTES } from "../formats/file-format.js";
 import { createFileSource, type FilePlace } from "../formats/file-source.js";
 import { FORMATS } from "../formats/formats.js";
 import { indexedFileOf, type KeptIndexes } from "../formats/kept-indexes.js";
+import { createVersionedFile } from "../formats/versioned-file.js";
 import { type ByteStore, type ObjectBytes, schemeOf } from "../stores/byte-store.js";
 import { codeOf, createFileCalls } from "../stores/file-calls.js";
 import { createFileStore } from "../stores/file-store.js";
-import type { Freshness } from "../stores/object-versions.js";
+import { createFreshObjects, type Freshness } from "../stores/object-versions.js";
 import { openByteStore } from "../stores/open-byte-store.js";
 import { type ReferencePlaces, type ReferenceStore, referenceOptions } from "../stores/reference-store.js";
 import {
@@ -151,10 +152,27 @@ function openFile(
       ...{ head, kept, locate },
     });
   }
-  if (isZip(bytes)) return createIndexedSource({ ...context, open: () => openZipStore(container, key) });
+  if (isZip(bytes)) {
+    const source = createIndexedSource({ ...context, open: () => openZipStore(container, key) });
+    return withFile(source, { store: container, key }, context.freshness);
+  }
   if (!isReferences(bytes)) return undefined;
   const references = referenceOptions(place, options);
   return createIndexedSource({ ...context, open: () => allowed(openReferences(container, key, references)) });
+}
+
+/** Adds the file to the trees of a source that reads all from it. */
+function withFile(source: Source, { store, key }: FilePlace, freshness: Freshness): Source {
+  return {
+    ...source,
+    async readTree(progress) {
+      const tree = await source.readTree(progress);
+      const stat = await store.stat(key);
+      if (stat === undefined) return tree;
+      const objects = createFreshObjects(store, freshness);
+      return { ...tree, file: createVersionedFile(store, key, stat, objects, tree.identity) };
+    },
+  };
 }
 
 function openReferenceDirectory(place: Place, options: OpenSourceOptions): Source {

@@ -52,6 +52,8 @@ export interface DatasetPage {
   /** Prefixes of Zarr stores that are served and that the page links into. */
   readonly stores: readonly StorePrefix[];
   readonly looks: Looks;
+  /** Whether the files of datasets that offer them are served. */
+  readonly hasFiles: boolean;
   /** Bytes that a selection may have; undefined if none are served. */
   readonly maxSelectionBytes: number | undefined;
   readonly serviceTitle: string;
@@ -83,7 +85,7 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
     script: PAGE_SCRIPT_LINK,
     main: markup`<div class="top"><div class="about"><h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
 ${titleLine(group)}
-<dl class="extent">${[...extentFacts(page), ["Size", facts], ...placeOf(snapshot)].map(
+<dl class="extent">${[...extentFacts(page), ["Size", facts], ...placeOf(page)].map(
       ([term, fact]) => markup`<div><dt>${term}</dt><dd>${fact}</dd></div>`,
     )}</dl>
 ${looks.explorer && hasContent(group) && markup`<p><a class="explore" href="${exploreLink(UP, group.path)}">Explore</a> <span class="muted">maps and plots in your browser</span></p>`}</div>
@@ -208,16 +210,24 @@ function titleLine({ attrs }: Group): Markup {
   return title === undefined ? NO_MARKUP : markup`<p class="lead" dir="auto">${shortened(title, 300)}</p>`;
 }
 
-/** Says in which format a dataset is stored unless that is Zarr, in how many files, and where unless that is a path of this machine. */
-function placeOf({ location, format, join }: DatasetSnapshot): [term: string, fact: Markup][] {
+/**
+ * Says in which format a dataset is stored unless that is Zarr, in how many files, and where unless that is a path of this machine; links
+ * to the file if it is offered.
+ */
+function placeOf({ snapshot, hasFiles }: DatasetPage): [term: string, fact: Markup][] {
+  const { location, format, join } = snapshot;
+  const file = hasFiles ? snapshot.file : undefined;
   const isShown = /^(https?|s3):\/\//i.test(location);
-  if (!isShown && format === undefined && join === undefined) return [];
+  if (!isShown && format === undefined && join === undefined && file === undefined) return [];
   const files = join && formatCounted(new Set(join.parts.map(({ name }) => name)).size, "file");
   const how = join && (join.kind === "concat" ? "joined" : "stacked");
   const inFiles =
     join && markup` in ${files}, ${how} along <span class="mono"><bdi>${join.dimension}</bdi></span>`;
   const at = isShown && markup` at <bdi>${location}</bdi>`;
-  return [["Stored as", markup`${format ?? "Zarr"}${inFiles}${at}`]];
+  const link =
+    file &&
+    markup`: <a href="${trustedMarkup(`${UP}file${TOKEN_QUERY}`)}"><bdi>${file.name}</bdi></a> <span class="muted">${formatByteLength(file.byteLength)}</span>`;
+  return [["Stored as", markup`${format ?? "Zarr"}${inFiles}${at}${link}`]];
 }
 
 /** Maximum of linked segments in a breadcrumb; of further segments it shows only the last. */

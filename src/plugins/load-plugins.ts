@@ -9,6 +9,7 @@ import type { Plugin, PluginModule } from "./plugin.js";
 const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   dataset_info: () => import("./dataset-info/dataset-info-plugin.js"),
   explore: () => import("./explore-plugin.js"),
+  file: () => import("./file-plugin.js"),
   module_version: () => import("./service-info/module-version.js"),
   opendap: () => import("./opendap/opendap-plugin.js"),
   plugin_info: () => import("./service-info/plugin-info.js"),

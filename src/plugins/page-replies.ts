@@ -70,6 +70,7 @@ export function createPageReplies(context: CoreContext): DatasetPages {
       coverage,
       stores: storesOf(context),
       maxSelectionBytes: maxSelectionOf(context),
+      hasFiles: context.plugins().some(({ name }) => name === "file"),
       looks: looksOf(context.routes(), context.datasetPath),
       serviceTitle: context.title,
       isAlone: context.datasetPath("{dataset_id}") === "/",

@@ -135,7 +135,10 @@ export interface PluginDatasets {
 /** A dataset of a plugin: a location or a tree, and options as in the configuration file. */
 export interface ProvidedDataset
   extends Partial<
-    Pick<DatasetConfig, "cacheControl" | "immutable" | "encoding" | "variables" | "encodings" | "references">
+    Pick<
+      DatasetConfig,
+      "cacheControl" | "immutable" | "encoding" | "variables" | "encodings" | "references" | "file"
+    >
   > {
   /** Path, URL or pattern, as in the configuration file; relative ones begin in the working directory. */
   readonly location?: string;

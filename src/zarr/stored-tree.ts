@@ -1,6 +1,8 @@
 import { isDamage, ZpublishError } from "../errors.js";
+import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import type { JsonObject } from "../json/json-value.js";
 import { nodeName } from "../model/data-tree.js";
+import type { StoredVersion } from "./chunk-reader.js";
 import type { StoredArray } from "./stored-array.js";
 
 /**
@@ -76,6 +78,39 @@ export interface StoredTree {
   readonly fingerprint: string | undefined;
   /** The parts of a dataset that several files are. Default: it is one. */
   readonly join?: StoredJoin;
+  /** The file that has all of it. Default: it is a directory, several files, or memory. */
+  readonly file?: StoredFile;
+}
+
+/**
+ * One version of a file. Every read is made under the condition that the file still has it, so that bytes of two versions are never
+ * mixed: else it throws `source-changed`, and the file has to be opened again.
+ */
+export interface StoredFile {
+  /** Name of the file without its folder. */
+  readonly name: string;
+  /** Identity of the store that has the file, so that callers can bound reads per store. */
+  readonly store: string;
+  readonly version: { readonly token: string };
+  readonly byteLength: number;
+  /**
+   * Asserts that the file has the version still, and returns it: at once if that waits for nothing.
+   * @param wasChecked As in `ReadOptions`.
+   * @throws ZpublishError `source-changed`, `source-unreadable`
+   */
+  check(wasChecked?: boolean): MaybePromise<StoredVersion>;
+  /**
+   * Reads bytes: at once from a local file system that is quick.
+   * @param allocate Allocates memory for them. Default: memory of their own.
+   * @throws ZpublishError `source-changed`, `source-unreadable`; `corrupt-chunk` if the file has not these bytes.
+   */
+  read(
+    offset: number,
+    byteLength: number,
+    allocate?: (byteLength: number) => Uint8Array<ArrayBuffer>,
+  ): MaybePromise<Uint8Array<ArrayBuffer>>;
+  /** Returns a URL from which a client can fetch the file itself for some seconds; undefined if clients are not redirected. */
+  readonly urlFor?: ((seconds: number) => Promise<string | undefined>) | undefined;
 }
 
 /** Several files that are one dataset. */

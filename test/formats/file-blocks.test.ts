@@ -12,7 +12,7 @@ function fileOf(byteLength: number, isLocal = false) {
   const reads: [offset: number, byteLength: number][] = [];
   let fault: ZpublishError | undefined;
   const file: VersionedFile = {
-    ...{ name: "f", byteLength, version: { token: "v" } },
+    ...{ name: "f", store: "s", byteLength, version: { token: "v" } },
     local: isLocal ? { directory: "/", key: "f" } : undefined,
     check: () => ({ token: "v" }),
     place: () => undefined,

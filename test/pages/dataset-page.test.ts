@@ -25,6 +25,7 @@ function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): str
     coverage: {},
     stores: ["zarr", "zarr3"],
     looks: { explorer: true, pictures: true },
+    hasFiles: true,
     maxSelectionBytes: 2 ** 30,
     serviceTitle: "Service",
     isAlone: false,

@@ -63,7 +63,8 @@ export function createCollectionProvider(config: CollectionConfig, name = config
       if (file === undefined) return undefined;
       // A slash says that it is no object, which saves a request.
       const end = file.isStore && store !== undefined ? "/" : "";
-      return { ...served, id, location: finder.locationOf(file.path) + end };
+      const offered = served.file === true && file.isStore ? { file: false } : {};
+      return { ...served, ...offered, id, location: finder.locationOf(file.path) + end };
     },
     async versionOf(id) {
       const file = await find(id);

@@ -201,11 +201,11 @@ function variableDict({ dims, attrs, dataType, shape }: Variable): JsonObject {
 
 /**
  * Describes a group by a schema near NCO-JSON: dimensions, variables with types and attributes, global attributes. If its dataset has
- * further encodings, also the chunk lengths of the variables in each.
+ * further encodings, also the chunk lengths of the variables in each; if it offers its file, also that.
  */
 export function* groupSchema(
   group: Group,
-  { encodings }: Pick<DatasetView, "encodings"> = {},
+  { encodings, file }: Pick<DatasetView, "encodings" | "file"> = {},
 ): CooperativeTask<JsonObject> {
   const variables: [string, JsonObject][] = [];
   for (const [name, { dataType, dims, attrs }] of group.variables) {
@@ -219,6 +219,7 @@ export function* groupSchema(
     ...(encodings !== undefined && {
       encodings: yield* objectSteps([...encodings].map(([name, each]) => [name, chunksOf(each, group)])),
     }),
+    ...(file !== undefined && { file: { name: file.name, size: file.byteLength, type: file.contentType } }),
   };
 }
 

@@ -53,7 +53,7 @@ export function fakeContext(parts: FakeParts): CoreContext {
       refreshBeforeNotFound: async (snapshot) => snapshot,
     },
     chunks: {
-      ...{ serve: noChunks, read: noChunks, openReader: noChunks },
+      ...{ serve: noChunks, serveFile: noChunks, read: noChunks, openReader: noChunks },
       stats: {
         answered: { hit: 0, pass: 0, miss: 0 },
         bytes: { hit: 0, pass: 0, miss: 0 },
