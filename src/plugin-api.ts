@@ -22,11 +22,19 @@ export type {
   DatasetPath,
   Datasets,
   DatasetView,
+  FileView,
 } from "./dataset/dataset.js";
 export { encodingOf, findArray, findGroup, overviewsOf } from "./dataset/dataset.js";
-export { type IdSelection, selectIds } from "./dataset/id-page.js";
+export {
+  FOLDER_END,
+  type IdFolder,
+  type IdSelection,
+  idFolderSteps,
+  idPageSteps,
+  selectIds,
+} from "./dataset/id-page.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
-export type { CooperativeTask } from "./event-loop/cooperative-task.js";
+export { type CooperativeTask, runCooperatively } from "./event-loop/cooperative-task.js";
 export { writeArrow } from "./export/arrow-writer.js";
 export {
   type DatasetWriter,

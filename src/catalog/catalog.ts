@@ -56,6 +56,8 @@ const MAX_READ_AHEAD = 1_000;
 const MAX_ENTRIES = 4_000;
 /** Datasets that are described at a time for pages. */
 const CONCURRENCY = 4;
+/** Milliseconds that summaries wait for descriptions of open datasets. */
+const SUMMARIES_TIMEOUT_MS = 1_000;
 /** Milliseconds for which a description is shown without another look at its dataset. */
 const FRESH_MS = 5_000;
 /** Milliseconds after which a dataset that could not be read is tried again. */
@@ -73,7 +75,7 @@ const MAX_PAUSE_MS = 1_000;
 const CLOSE_TIMEOUT_MS = 5_000;
 
 /** Raise the number if descriptions of the same datasets would be others. */
-const STAMP = ["catalog 1", packageVersion, ...FORMATS.map(({ id, revision }) => `${id} ${revision}`)].join(
+const STAMP = ["catalog 2", packageVersion, ...FORMATS.map(({ id, revision }) => `${id} ${revision}`)].join(
   "\n",
 );
 
@@ -161,6 +163,17 @@ export function createCatalog(
         asked.flatMap((id) => {
           const entry = known.get(id);
           return entry === undefined ? [] : [[id, entry.description] as const];
+        }),
+      );
+    },
+    /** Returns what is known of datasets without opening any or looking at their files. Those that are open are described first. */
+    async summaries(ids: readonly string[]): Promise<ReadonlyMap<string, DatasetSummary>> {
+      const open = ids.filter((id) => datasets.opened(id) !== undefined);
+      await settlesWithin(workThrough(open, CONCURRENCY, updateOnce), SUMMARIES_TIMEOUT_MS);
+      return new Map(
+        ids.flatMap((id) => {
+          const found = known.get(id)?.description;
+          return found === undefined || "problem" in found ? [] : [[id, found.summary] as const];
         }),
       );
     },

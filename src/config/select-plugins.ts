@@ -13,6 +13,7 @@ export const BUILT_IN_PLUGINS = [
   "plugin_info",
   "references",
   "select",
+  "thredds",
   "thumbnail",
   "zarr",
   "zarr3",

@@ -142,11 +142,17 @@ async function createRegistry(
 
   const { ready, get, refreshBeforeNotFound } = createPreparation(slots, provided, scheduler);
 
+  const snapshotOf = (id: string) => (slots.get(id) ?? provided.openSlot(id))?.dataset.snapshot;
+
   return {
     ids: listed.ids,
     configuredCount: slots.size,
+    offersFile(id) {
+      const snapshot = snapshotOf(id);
+      return snapshot === undefined ? provided.offersFile(id) : snapshot.file !== undefined;
+    },
     failures: provided.failures,
-    opened: (id) => (slots.get(id) ?? provided.openSlot(id))?.dataset.snapshot,
+    opened: snapshotOf,
     get,
     open(id) {
       const pending = ready(id);

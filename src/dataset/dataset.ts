@@ -129,6 +129,8 @@ export interface Datasets<Snapshot extends DatasetView = DatasetSnapshot> {
   ids(): readonly string[];
   /** Number of ids at the beginning of `ids()` that are configured. */
   readonly configuredCount: number;
+  /** Tells whether a dataset offers its file, as far as that is known without opening it. */
+  offersFile(id: string): boolean;
   /** Errors by id of datasets that could not be opened lately. Their messages may name files: they are for the log. */
   failures(): ReadonlyMap<string, ZpublishError>;
   /** Returns the last snapshot of a dataset if it is open, and does not count as a use of it. Undefined if it is not open. */

@@ -1,4 +1,4 @@
-import type { DatasetSnapshot } from "../dataset/dataset.js";
+import type { DatasetSnapshot, FileView } from "../dataset/dataset.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { Coverage } from "./coverage.js";
 import { type PictureLook, picturedArray, pictureLook } from "./look-links.js";
@@ -16,6 +16,8 @@ export interface DatasetSummary extends Coverage {
   readonly dims: readonly SummaryDimension[];
   /** The picture that stands for the dataset; undefined if none of its variables has one. */
   readonly picture: PictureLook | undefined;
+  /** The file that the dataset offers. Default: none. */
+  readonly file?: FileView;
 }
 
 /** A dimension as lists show it. */
@@ -37,7 +39,7 @@ export function* summarySteps(
   snapshot: DatasetSnapshot,
   coverage: Coverage,
 ): CooperativeTask<DatasetSummary> {
-  const { id, tree } = snapshot;
+  const { id, tree, file } = snapshot;
   const { root, groups } = tree;
   const title = firstText(root.attrs, ["title", "long_name"]);
   let variables = 0;
@@ -63,5 +65,6 @@ export function* summarySteps(
     content: isCounted ? { variables, byteLength } : undefined,
     dims: dims.slice(0, MAX_DIMENSIONS),
     picture: pictured && pictureLook(snapshot, pictured.group, pictured.array),
+    ...(file && { file: { name: file.name, byteLength: file.byteLength, contentType: file.contentType } }),
   };
 }

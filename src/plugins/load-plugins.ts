@@ -15,6 +15,7 @@ const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   plugin_info: () => import("./service-info/plugin-info.js"),
   references: () => import("./references-plugin.js"),
   select: () => import("./select/select-plugin.js"),
+  thredds: () => import("./thredds/thredds-plugin.js"),
   thumbnail: () => import("./thumbnail-plugin.js"),
   zarr: () => import("./zarr-plugin.js"),
   zarr3: () => import("./zarr3-plugin.js"),

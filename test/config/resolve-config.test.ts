@@ -10,11 +10,13 @@ type Env = Record<string, string | undefined>;
 const BUILT_IN = [
   "dataset_info",
   "explore",
+  "file",
   "module_version",
   "opendap",
   "plugin_info",
   "references",
   "select",
+  "thredds",
   "thumbnail",
   "zarr",
   "zarr3",
@@ -470,7 +472,7 @@ const BAD_DATASETS: readonly (readonly [string, string])[] = [
   ["{}", ".location: expected a location, received nothing"],
   [
     '{"location": "x", "chunk": 1}',
-    ': unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, encodings, overviews, variables, concat, stack',
+    ': unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, encodings, overviews, file, variables, concat, stack',
   ],
   [
     '{"location": "x", "variables": {"t2m": {"chunks": {"time": -3}}}}',

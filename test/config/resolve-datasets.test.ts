@@ -260,7 +260,7 @@ const BAD_COLLECTIONS: readonly (readonly [unknown, string])[] = [
   ["https://host/x/", '.root: expected a folder, or s3://bucket/prefix/, received "https://host/x/"'],
   [
     { root: "x", variables: {} },
-    ': unknown key "variables"; expected one of root, include, exclude, groups, cacheControl, immutable, freshness, references, encoding, encodings, overviews',
+    ': unknown key "variables"; expected one of root, include, exclude, groups, cacheControl, immutable, freshness, references, encoding, encodings, overviews, file',
   ],
   [{ root: "x", include: "*.nc" }, '.include: expected an array of patterns, received "*.nc"'],
   [{ root: "x", include: [] }, ".include: expected at least one pattern, received []"],

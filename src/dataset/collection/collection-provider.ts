@@ -46,6 +46,10 @@ export function createCollectionProvider(config: CollectionConfig, name = config
 
   async function find(id: string): Promise<FoundFile | undefined> {
     if (ids === undefined) await list(closing.signal);
+    return known(id);
+  }
+
+  function known(id: string): FoundFile | undefined {
     const { files } = findings;
     const hasRoot = files[0]?.path === "";
     const asked = hasRoot && id === ROOT_ID ? "" : id.replaceAll("~", "/");
@@ -63,9 +67,10 @@ export function createCollectionProvider(config: CollectionConfig, name = config
       if (file === undefined) return undefined;
       // A slash says that it is no object, which saves a request.
       const end = file.isStore && store !== undefined ? "/" : "";
-      const offered = served.file === true && file.isStore ? { file: false } : {};
+      const offered = served.file === true && { file: isOneFile(file) };
       return { ...served, ...offered, id, location: finder.locationOf(file.path) + end };
     },
+    offersFile: (id) => served.file === true && isOneFile(known(id)),
     async versionOf(id) {
       const file = await find(id);
       if (file === undefined) return undefined;
@@ -80,6 +85,11 @@ export function createCollectionProvider(config: CollectionConfig, name = config
       closing.abort();
     },
   };
+}
+
+/** Tells whether what was found has all of its dataset: stores and references are many objects. */
+function isOneFile(file: FoundFile | undefined): boolean {
+  return file?.isStore === false && !/\.json$/i.test(file.path);
 }
 
 /** Finds the file with a path in a list that is sorted by paths. */

@@ -127,6 +127,10 @@ export function createProvidedDatasets(options: ProvidedOptions) {
     /** Tells whether an id that is not open may be that of a dataset. */
     mayHave: (id: string) => handles.some(({ provider }) => id.startsWith(provider.prefix)),
     lookFor,
+    offersFile(id: string) {
+      const { provider } = ownerOf(id) ?? {};
+      return provider?.offersFile?.(id.slice(provider.prefix.length)) ?? false;
+    },
     /** Opens a dataset, asking providers that do not list it again; undefined if there is none. @throws ZpublishError if it cannot be opened. */
     open,
     slots: () => handles.flatMap(({ slots }) => [...slots.values()]),

@@ -46,6 +46,7 @@ export function fakeContext(parts: FakeParts): CoreContext {
     datasets: {
       ids: () => ids,
       configuredCount: ids.length,
+      offersFile: () => false,
       failures: () => new Map(),
       opened: (id) => byId.get(id),
       get,
