@@ -2,7 +2,7 @@ import { ZpublishError } from "../errors.js";
 import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import type { ByteStore, ObjectStat, ObjectVersion } from "../stores/byte-store.js";
 import type { FreshObjects } from "../stores/object-versions.js";
-import type { BytePlace, StoredVersion } from "../zarr/chunk-reader.js";
+import type { StoredVersion } from "../zarr/chunk-reader.js";
 import type { StoredFile } from "../zarr/stored-tree.js";
 
 /** One version of a file in a store. */
@@ -10,8 +10,6 @@ export interface VersionedFile extends StoredFile {
   readonly version: ObjectVersion;
   /** Directory of a local file, and its name there; undefined if the file is elsewhere. */
   readonly local: { readonly directory: string; readonly key: string } | undefined;
-  /** As in `ByteStore`. */
-  place(): MaybePromise<BytePlace | undefined>;
 }
 
 /**

@@ -34,14 +34,18 @@ const referencesPlugin = {
 } satisfies Plugin;
 export default referencesPlugin;
 
-function reply(context: CoreContext, { params, serviceUrl }: RouteRequest): StreamReply {
+async function reply(context: CoreContext, { params, serviceUrl }: RouteRequest): Promise<StreamReply> {
   const snapshot = context.datasets.get(params.dataset_id as string);
   const dataset = serviceUrl + context.datasetPath(encodeSegment(snapshot.id));
-  const etag = etagOf(snapshot, dataset);
+  const file = await offeredFile(context, snapshot);
+  const etag = etagOf(snapshot, dataset, file);
   const rules: Omit<ReferenceRules, "signal"> = {
     chunks: context.chunks,
     // Whatever only the service can read is read through it: files of this machine, stores behind it.
-    urlOf: ({ location, isPublic }) => (isPublic ? location : undefined),
+    urlOf({ location, isPublic }) {
+      if (isPublic) return location;
+      return location === file ? `${dataset}file` : undefined;
+    },
     chunkUrl: (path, key) => `${dataset}zarr/${encodePath(path)}/${key}`,
   };
   return {
@@ -55,12 +59,24 @@ function reply(context: CoreContext, { params, serviceUrl }: RouteRequest): Stre
 }
 
 /**
+ * Finds where the file lies that a dataset offers; undefined if it offers none. Neither does one whose file may be replaced: references
+ * that a client keeps would lead to other bytes then.
+ */
+async function offeredFile(
+  { plugins }: CoreContext,
+  { file, immutable }: DatasetSnapshot,
+): Promise<string | undefined> {
+  if (!immutable || !plugins().some(({ name }) => name === "file")) return undefined;
+  return (await file?.place())?.location;
+}
+
+/**
  * Returns the ETag of the references; undefined if chunks of the dataset may come and go while its metadata stay the same, as those of
  * Zarr stores do.
  */
-function etagOf(snapshot: DatasetSnapshot, dataset: string): string | undefined {
+function etagOf(snapshot: DatasetSnapshot, dataset: string, file: string | undefined): string | undefined {
   const { format, immutable, state, revision } = snapshot;
   if (format === undefined && !immutable) return undefined;
-  const hash = createHash("sha256").update([packageVersion, state, revision, dataset].join("\n"));
+  const hash = createHash("sha256").update([packageVersion, state, revision, dataset, file].join("\n"));
   return `"${hash.digest("base64url").slice(0, 22)}"`;
 }

@@ -2,7 +2,7 @@ import { isDamage, ZpublishError } from "../errors.js";
 import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import type { JsonObject } from "../json/json-value.js";
 import { nodeName } from "../model/data-tree.js";
-import type { StoredVersion } from "./chunk-reader.js";
+import type { BytePlace, StoredVersion } from "./chunk-reader.js";
 import type { StoredArray } from "./stored-array.js";
 
 /**
@@ -93,6 +93,8 @@ export interface StoredFile {
   readonly store: string;
   readonly version: { readonly token: string };
   readonly byteLength: number;
+  /** Returns where other programs read the file; undefined if they cannot. */
+  place(): MaybePromise<BytePlace | undefined>;
   /**
    * Asserts that the file has the version still, and returns it: at once if that waits for nothing.
    * @param wasChecked As in `ReadOptions`.

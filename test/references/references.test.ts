@@ -171,6 +171,10 @@ t.test("references over HTTP lead to the bytes that are served, of every kind of
         stores: [{ name: "far", url: new URL(".", remote).href, redirect: true }],
       },
       { ...common, id: "inside", location: inside },
+      ...Object.entries({ file: "large.nc", zip: "stored.zip" }).map(([id, name]) => ({
+        ...{ ...common, id, location: join(folder, name), file: true, immutable: true },
+      })),
+      { ...common, id: "changing", location: join(folder, "large.nc"), file: true },
       {
         ...common,
         id: "joined",
@@ -187,7 +191,16 @@ t.test("references over HTTP lead to the bytes that are served, of every kind of
     ],
   });
   const references = new Map<string, References["refs"]>();
-  for (const id of [...Object.keys(locations), "remote", "inside", "joined", "cut"]) {
+  for (const id of [
+    ...Object.keys(locations),
+    "remote",
+    "inside",
+    "joined",
+    "cut",
+    "file",
+    "zip",
+    "changing",
+  ]) {
     const answer = await get(`/datasets/${id}/references.json`);
     const found = (await answer.json()) as References;
     await compare(t, id, `${url}/datasets/${id}/zarr/`, found);
@@ -206,6 +219,18 @@ t.test("references over HTTP lead to the bytes that are served, of every kind of
     large["t2m/0.0.0"],
     [`${url}/datasets/large/zarr/t2m/0.0.0`],
     "local files are read through the service",
+  );
+  for (const [id, key] of [
+    ["file", "t2m/0.0.0"],
+    ["zip", "é/a/1.1"],
+  ] as const) {
+    const [place, offset] = references.get(id)![key]!;
+    t.match([place, offset], [`${url}/datasets/${id}/file`, Number], "or in the file if it is offered");
+  }
+  t.same(
+    references.get("changing")!["t2m/0.0.0"],
+    [`${url}/datasets/changing/zarr/t2m/0.0.0`],
+    "but not if it may be replaced",
   );
   t.match(large["lat/0"], /^base64:/, "small arrays are in the document");
   const far = Object.entries(references.get("remote")!).filter(
