@@ -72,6 +72,11 @@ export function createJoinSource(options: JoinSourceOptions): Source {
   });
   const descriptions = createKeptDescriptions(options.kept, identity);
   const list = createPartList(finder, describe, descriptions);
+  /**
+   * Trees of files that were just described, by name. None of Zarr stores, which are checked when they are opened for their chunks; none if
+   * descriptions are kept, since most parts are not read then.
+   */
+  const trees = new Map<string, StoredTree>();
   const oneAtATime = createOneAtATime();
   let latest: { readonly listed: ListedParts; readonly tree: StoredTree } | undefined;
 
@@ -80,6 +85,7 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     const source = await openFile(name);
     try {
       const tree = await source.readTree();
+      if (options.kept === undefined && tree.format !== undefined) trees.set(name, tree);
       const dimension = join.kind === "concat" ? join.dimension : undefined;
       return { name, identity: tree.identity, description: await describePart(name, tree, dimension) };
     } finally {
@@ -100,8 +106,11 @@ export function createJoinSource(options: JoinSourceOptions): Source {
 
   async function read(progress?: (arraysRead: number) => void): Promise<StoredTree> {
     let arraysRead = 0;
-    const onPart = ({ description }: KnownPart): void => {
-      arraysRead += description.arrays.length;
+    const onPart = (part: KnownPart): void => {
+      const tree = trees.get(part.name);
+      if (tree !== undefined) open.keep(part, tree);
+      trees.delete(part.name);
+      arraysRead += part.description.arrays.length;
       progress?.(arraysRead);
     };
     const listed = await list.list(onPart);

@@ -25,6 +25,8 @@ export interface OpenParts {
    * @throws ZpublishError `source-changed` if the part is no longer the one that was described, `source-unreadable`
    */
   reader(part: KnownPart, path: string): MaybePromise<ChunkReader>;
+  /** Keeps a part open whose tree was read to describe it. */
+  keep(part: KnownPart, tree: StoredTree): void;
 }
 
 /** Options of {@link createOpenParts}. */
@@ -63,19 +65,23 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
     return found?.part === part ? found : undefined;
   }
 
+  function keep(part: KnownPart, tree: StoredTree): OpenPart {
+    const chunks = tree.groups.flatMap(({ arrays }) =>
+      arrays.map((array) => [array.path, array.chunks] as const),
+    );
+    // A part that is larger than the bound stays until another one is opened.
+    const byteLength = Math.min(memoryOf(tree), MAX_BYTES);
+    const added: OpenPart = { part, chunks: new Map(chunks), readers: new Map(), byteLength };
+    opened.set(part.name, added);
+    return added;
+  }
+
   async function open(part: KnownPart): Promise<OpenPart> {
     try {
       // It is not closed, since requests may read from it for long: sources hold nothing but memory.
       const tree = await (await openPart(part.name)).readTree();
       if (tree.identity !== part.identity) throw changed(part);
-      const chunks = tree.groups.flatMap(({ arrays }) =>
-        arrays.map((array) => [array.path, array.chunks] as const),
-      );
-      // A part that is larger than the bound stays until another one is opened.
-      const byteLength = Math.min(memoryOf(tree), MAX_BYTES);
-      const added: OpenPart = { part, chunks: new Map(chunks), readers: new Map(), byteLength };
-      opened.set(part.name, added);
-      return added;
+      return keep(part, tree);
     } catch (error) {
       throw errorOf(part, error);
     }
@@ -123,6 +129,7 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
 
   return {
     reader: (part, path) => whenDone(known(part) ?? openOnce(part), (opened) => readerOf(opened, path)),
+    keep,
   };
 }
 

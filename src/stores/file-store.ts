@@ -50,7 +50,8 @@ const verifiedDirectories = createBoundedMap<VerifiedDirectory>({ maxEntries: 8_
  */
 function createStorePaths(root: string, calls: FileCalls) {
   const prefix = root.endsWith(sep) ? root : `${root}${sep}`;
-  let rootDevice: bigint | undefined;
+  // Another store of this thread may have looked it up, such as that of another file of the directory.
+  let rootDevice = verifiedDirectories.get(root)?.device;
 
   function isWithinStore(real: string): boolean {
     return real === root || real.startsWith(prefix);

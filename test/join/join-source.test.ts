@@ -65,7 +65,7 @@ async function writeThree(t: Test): Promise<string> {
   return folder;
 }
 
-t.test("parts are described once, and opened again for their chunks", async (t) => {
+t.test("parts are described once, and Zarr stores opened again for their chunks", async (t) => {
   const folder = await writeThree(t);
   const source = openFolder(folder);
   const tree = await source.readTree();
@@ -89,6 +89,25 @@ t.test("parts are described once, and opened again for their chunks", async (t) 
   t.equal((await reader.read([1, 0]))?.version, await reader.version([1, 0]));
   await readerOf(tree, "area").read([0, 0]);
   t.same(source.opened, ["a.zarr"], "and by all arrays");
+});
+
+t.test("if nothing is kept, files stay open that were described, until they change", async (t) => {
+  const folder = await makeDirectory(t);
+  await writeNetcdfPart(folder, "a.nc", { first: 0, count: 4 });
+  await writeNetcdfPart(folder, "b.nc", { first: 4, count: 3 });
+  const source = openFolder(folder);
+  const versionsOf = (tree: StoredTree) =>
+    Promise.all([0, 1].map((index) => readerOf(tree, "v").version([index, 0])));
+  source.opened.length = 0;
+  const before = await versionsOf(await source.readTree());
+  t.same(source.opened.toSorted(), ["a.nc", "b.nc"]);
+
+  await writeNetcdfPart(folder, "b.nc", { first: 5, count: 3 });
+  await source.fingerprint();
+  const after = await versionsOf(await source.readTree());
+  t.same(source.opened.slice(2), ["b.nc"]);
+  t.equal(after[0], before[0]);
+  t.not(after[1], before[1]);
 });
 
 t.test("a restart reads no part that is known", async (t) => {
