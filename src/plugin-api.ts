@@ -27,7 +27,6 @@ export type {
 export { encodingOf, findArray, findGroup, overviewsOf } from "./dataset/dataset.js";
 export {
   FOLDER_END,
-  type IdFolder,
   type IdSelection,
   idFolderSteps,
   idPageSteps,

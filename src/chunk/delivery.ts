@@ -288,12 +288,11 @@ export function fileReply(
   };
 }
 
-/** Writes a header that names a file to be saved (RFC 6266 §4): in ASCII, and with all characters if it has others. */
+/** Writes a header that names a file to be saved (RFC 6266 §4): in ASCII, and with all characters if it has others (RFC 8187 §3.2). */
 function attachmentOf(name: string): string {
   const plain = name.replace(/[^\x20-\x7e]|["\\%]/g, "_");
-  const whole =
-    plain === name ? "" : `; filename*=UTF-8''${encodeURIComponent(name).replace(/['()*]/g, "_")}`;
-  return `attachment; filename="${plain}"${whole}`;
+  const whole = encodeURIComponent(name).replace(/['()*]/g, (each) => `%${each.charCodeAt(0).toString(16)}`);
+  return `attachment; filename="${plain}"${plain === name ? "" : `; filename*=UTF-8''${whole}`}`;
 }
 
 /** Time for which a URL can be fetched. An answer that has it may be kept for a fifth of that. */

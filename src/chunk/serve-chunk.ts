@@ -121,7 +121,7 @@ export function createChunkService({
     serveFile(snapshot) {
       const { id, file, immutable } = snapshot;
       if (file === undefined) {
-        const message = `File of dataset '${id}' not found: its configuration does not offer it`;
+        const message = `File of dataset '${id}' not found: the dataset does not offer it`;
         throw new ZpublishError("not-found", message);
       }
       const known = files.get(file);

@@ -29,12 +29,12 @@ const bytesOf = async (answer: Response) => Buffer.from(await answer.arrayBuffer
 
 t.test("the file of a dataset is served as it is, whole and in parts", async (t) => {
   const root = await makeDirectory(t);
-  await writeFiles(root, { "small.nc": SMALL, 'lärge "1".nc': LARGE, "store.zip": ZIP });
+  await writeFiles(root, { "small.nc": SMALL, "lärge ('1\") *.nc": LARGE, "store.zip": ZIP });
   const location = (name: string) => join(root, name);
   const { url, get, json } = await startServer(t, {
     datasets: [
       offered("small", location("small.nc"), { cacheControl: "max-age=60" }),
-      offered("large", location('lärge "1".nc')),
+      offered("large", location("lärge ('1\") *.nc")),
       offered("zip", location("store.zip"), { immutable: true }),
       offered("not", location("small.nc"), { file: false }),
     ],
@@ -59,7 +59,7 @@ t.test("the file of a dataset is served as it is, whole and in parts", async (t)
   }
   t.equal(
     (await get("/datasets/large/file")).headers.get("content-disposition"),
-    `attachment; filename="l_rge _1_.nc"; filename*=UTF-8''l%C3%A4rge%20%221%22.nc`,
+    `attachment; filename="l_rge ('1_) *.nc"; filename*=UTF-8''l%C3%A4rge%20%28%271%22%29%20%2a.nc`,
   );
 
   const path = `${url}/datasets/large/file`;

@@ -14,8 +14,8 @@ import {
   ZpublishError,
 } from "../../plugin-api.js";
 
-/** Datasets and folders of one catalog; further ones are in another catalog, to which it refers. */
-const PAGE_ENTRIES = 200;
+/** Datasets and folders of one catalog, some hundred kilobytes; further ones are in another catalog, to which it refers. */
+const PAGE_ENTRIES = 1_000;
 const XML_TYPE = "application/xml";
 
 const QUERY: Readonly<Record<string, QueryParameter>> = {
