@@ -50,6 +50,7 @@ export {
   createFileBody,
   type FileColumn,
   type FileRows,
+  joinPieces,
 } from "./export/file-body.js";
 export { NC, type NcAttribute, type NcType, netcdfAttributes, netcdfStorage } from "./export/netcdf-types.js";
 export { writeNetcdf } from "./export/netcdf-writer.js";
@@ -95,7 +96,7 @@ export {
 export { type DataType, parseDataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export { packageVersion } from "./observe/versions.js";
-export { documentReply, jsonReply } from "./plugins/documents.js";
+export { documentReply, jsonReply, keepPromise } from "./plugins/documents.js";
 export type {
   DatasetPages,
   Plugin,

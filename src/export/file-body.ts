@@ -22,6 +22,8 @@ export interface FileColumn {
 export interface FileRows<Column extends FileColumn = FileColumn> {
   readonly rowCount: number;
   readonly rowLength: number;
+  /** Bytes of all rows, the last of which may be shorter. Default: all are whole. */
+  readonly byteLength?: number;
   /** In the order of their places in a row; gaps of up to 3 bytes behind them are zeros. */
   readonly columns: readonly (Column & { readonly at: number; readonly rowBytes: number })[];
 }
@@ -34,25 +36,47 @@ const TEXT_PIECE_BYTES = 2 ** 22;
 
 /** Creates a file: a header, then rows of one kind after the other. */
 export function createFileBody(header: Uint8Array, sections: readonly FileRows[]): FileBody {
-  const total = sections.reduce((sum, { rowCount, rowLength }) => sum + rowCount * rowLength, header.length);
+  const lengthOf = ({ rowCount, rowLength, byteLength = rowCount * rowLength }: FileRows) => byteLength;
+  const total = sections.reduce((sum, rows) => sum + lengthOf(rows), header.length);
   const held = sections.map(({ columns }) =>
     columns.reduce((sum, column) => sum + column.heldBytes(PIECE_BYTES / columns.length), 0),
   );
+  async function* pieces(start: number, end: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    if (start < header.length) yield header.subarray(start, end);
+    let begin = header.length;
+    for (const rows of sections) {
+      const [from, to] = [Math.max(0, start - begin), Math.min(lengthOf(rows), end - begin)];
+      if (from < to) yield* rowPieces(rows, from, to, signal);
+      begin += lengthOf(rows);
+    }
+  }
   return {
     byteLength: total,
-    heldByteLength: Math.max(0, ...held) + header.length + COLLECTED_BYTES,
-    async *pieces({ start, byteLength } = { start: 0, byteLength: total }, signal) {
-      const end = start + byteLength;
-      if (start < header.length) yield header.subarray(start, end);
-      let begin = header.length;
-      for (const rows of sections) {
-        const length = rows.rowCount * rows.rowLength;
-        const [from, to] = [Math.max(0, start - begin), Math.min(length, end - begin)];
-        if (from < to) yield* rowPieces(rows, from, to, signal);
-        begin += length;
-      }
-    },
+    heldByteLength: Math.max(0, ...held) + header.length + 2 * COLLECTED_BYTES,
+    pieces: ({ start, byteLength } = { start: 0, byteLength: total }, signal) =>
+      joinPieces(pieces(start, start + byteLength, signal)),
   };
+}
+
+/**
+ * Joins small pieces, so that a header of up to 256 KiB is sent with the first values: an error in reading these is answered as any
+ * other, not by a broken connection.
+ */
+export async function* joinPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const joined = new Uint8Array(COLLECTED_BYTES);
+  let length = 0;
+  for await (const piece of pieces) {
+    if (length > 0 && length + piece.length > COLLECTED_BYTES) {
+      yield joined.subarray(0, length);
+      length = 0;
+    }
+    if (piece.length > COLLECTED_BYTES) yield piece;
+    else {
+      joined.set(piece, length);
+      length += piece.length;
+    }
+  }
+  if (length > 0) yield joined.subarray(0, length);
 }
 
 /**
@@ -121,8 +145,8 @@ async function* bytesFrom(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let skipped = from % itemBytes;
   for await (const bytes of read(Math.floor(from / itemBytes), signal, pieceBytes)) {
-    yield bytes.subarray(skipped);
-    skipped = 0;
+    if (skipped < bytes.length) yield bytes.subarray(skipped);
+    skipped = Math.max(0, skipped - bytes.length);
   }
 }
 

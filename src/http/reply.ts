@@ -124,7 +124,7 @@ export interface StreamReply {
    */
   readonly isCompressible?: boolean;
   /** Bytes of memory that the stream takes while it is sent, pieces made ahead included; the request waits for room. Default 4 MiB. */
-  readonly heldByteLength?: number;
+  readonly heldByteLength?: number | undefined;
   /**
    * Makes the pieces, of any length, at most some megabytes each. The next one is asked for when the client has taken the one before,
    * whose memory may then be used again.

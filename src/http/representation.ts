@@ -374,8 +374,10 @@ export function sendStreamReply(exchange: Exchange, reply: StreamReply): void | 
     contentType,
     isCompressible = reply.byteLength === undefined && TEXT.test(contentType),
   } = reply;
-  const isPart = reply.byteLength !== undefined && exchange.header("range") !== undefined;
-  const coding = isCompressible && !isPart ? negotiateCoding(exchange.header("accept-encoding")) : "identity";
+  // A part is one of the body as it is, and HEAD tells its length.
+  const isPlain = exchange.header("range") !== undefined || exchange.method === "HEAD";
+  const isCoded = isCompressible && !(isPlain && reply.byteLength !== undefined);
+  const coding = isCoded ? negotiateCoding(exchange.header("accept-encoding")) : "identity";
   const byteLength = coding === "identity" ? reply.byteLength : undefined;
   const isRanged = etag !== undefined && byteLength !== undefined;
   const etags = etag === undefined ? undefined : etagsOf(etag);
@@ -390,7 +392,7 @@ export function sendStreamReply(exchange: Exchange, reply: StreamReply): void | 
     ...{ head, etag: etags?.[coding], etags: etags && Object.values(etags) },
     status: ownStatus(reply.status),
     exists: true,
-    content: createStreamBody({ ...reply, byteLength }, coding),
+    content: createStreamBody(reply, coding),
   };
   return sendRepresentation(exchange, what, isRanged ? undefined : null);
 }

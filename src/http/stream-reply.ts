@@ -16,13 +16,14 @@ const NOTHING = new Uint8Array();
 
 /**
  * Opens the pieces of a stream as a body, which is opened again for each further piece. One piece is held at a time.
- * @param coding Coding of a body of unknown length.
+ * @param coding A body that is not sent as it is has no length.
  */
 export function createStreamBody(
   reply: StreamReply,
   coding: ContentCoding | "identity",
 ): Pick<BodyReply, "open"> {
-  const { byteLength = Number.POSITIVE_INFINITY, heldByteLength = DEFAULT_HELD_BYTES } = reply;
+  const { heldByteLength = DEFAULT_HELD_BYTES } = reply;
+  const byteLength = (coding === "identity" ? reply.byteLength : undefined) ?? Number.POSITIVE_INFINITY;
   let iterator: AsyncIterator<Uint8Array> | undefined;
   let piece: Uint8Array = NOTHING;
   /** Place of the piece in the body, and of the last byte that is sent. */
@@ -52,7 +53,7 @@ export function createStreamBody(
     end = start + wanted;
     const isWhole = start === 0 && wanted === byteLength;
     const pieces = reply.pieces(isWhole ? undefined : { start, byteLength: wanted }, client);
-    return (coding === "identity" ? pieces : compressed(pieces, coding))[Symbol.asyncIterator]();
+    return (coding === "identity" ? pieces : compressed(pieces, coding, reply))[Symbol.asyncIterator]();
   }
 
   /** Takes the next piece that has bytes. */
@@ -88,17 +89,33 @@ export function createStreamBody(
 }
 
 /** Compresses pieces as they come. Fast rather than small: a client waits for what is made. */
-function compressed(pieces: AsyncIterable<Uint8Array>, coding: ContentCoding): AsyncIterable<Uint8Array> {
+function compressed(
+  pieces: AsyncIterable<Uint8Array>,
+  coding: ContentCoding,
+  { byteLength }: StreamReply,
+): AsyncIterable<Uint8Array> {
   const chunkSize = 64 * 1024;
   const encoder: Transform =
     coding === "br"
       ? createBrotliCompress({ chunkSize, params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })
       : createGzip({ chunkSize, level: 1 });
   // An error of the pieces is thrown by the encoder, and what ends the encoder ends the pieces.
-  return pipeline(Readable.from(copied(pieces)), encoder, () => undefined);
+  return pipeline(Readable.from(copied(pieces, byteLength)), encoder, () => undefined);
 }
 
-/** Copies pieces: the encoder has not read them all when the next one is asked for. */
-async function* copied(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  for await (const piece of pieces) yield Uint8Array.from(piece);
+/**
+ * Copies pieces: the encoder has not read them all when the next one is asked for.
+ * @throws if there are fewer or more bytes than expected
+ */
+async function* copied(
+  pieces: AsyncIterable<Uint8Array>,
+  expected: number | undefined,
+): AsyncGenerator<Uint8Array> {
+  let length = 0;
+  for await (const piece of pieces) {
+    length += piece.byteLength;
+    yield Uint8Array.from(piece);
+  }
+  if (length !== (expected ?? length))
+    throw new Error(`Pieces of a body: expected ${expected} bytes, received ${length}`);
 }

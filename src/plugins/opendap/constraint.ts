@@ -1,12 +1,5 @@
 import { type AxisSelection, wrongParameter } from "../../plugin-api.js";
 
-/** One variable that a constraint asks for, and its indexes; none of an axis means all of it. */
-export interface DapProjection {
-  /** As it came, without one level of percent escapes. */
-  readonly name: string;
-  readonly indexes: readonly IndexRange[];
-}
-
 /** `[first:stride:last]`: unlike in Python, the stride is in the middle and the last index is part of it. */
 interface IndexRange {
   readonly first: number;
@@ -17,8 +10,8 @@ interface IndexRange {
 
 /** What a request of DAP4 asks for. */
 export interface Dap4Query {
-  /** Undefined: all variables. */
-  readonly projections: readonly DapProjection[] | undefined;
+  /** As it came; empty for all variables. */
+  readonly constraint: string;
   /** Whether a checksum is to follow each variable. */
   readonly hasChecksums: boolean;
 }
@@ -41,15 +34,13 @@ export interface Slice<V extends CuttableVariable> {
 }
 
 /**
- * Parses the query of DAP2: `t2m[0:2:8][3],lat`. Clients send it as it is or percent-encoded.
- * @returns undefined if it asks for all variables.
- * @throws ZpublishError `invalid-query`, also for conditions and functions, which only sequences have.
+ * Returns the constraint of DAP2 as it came: `t2m[0:2:8][3],lat`; empty for all variables.
+ * @throws ZpublishError `invalid-query` for conditions and functions, which only sequences have
  */
-export function parseDap2Query(query: string): readonly DapProjection[] | undefined {
-  const [projection = "", ...conditions] = clausesOf(query);
-  const [condition] = conditions;
+export function parseDap2Query(query: string): string {
+  const [constraint = "", condition] = clausesOf(query);
   if (condition !== undefined) throw wrong("condition", "no condition: there are no sequences", condition);
-  return parseProjections(decoded(projection), ",");
+  return constraint;
 }
 
 /**
@@ -57,16 +48,15 @@ export function parseDap2Query(query: string): readonly DapProjection[] | undefi
  * @throws ZpublishError `invalid-query`
  */
 export function parseDap4Query(query: string): Dap4Query {
-  let projections: Dap4Query["projections"];
+  let constraint = "";
   let hasChecksums = false;
   for (const clause of clausesOf(query).filter((each) => each !== "")) {
-    const text = decoded(clause);
-    const [, name, value = ""] = /^dap4\.(ce|checksum)=(.*)$/s.exec(text) ?? [];
-    if (name === "ce") projections = parseProjections(value, ";");
+    const [, name, value = ""] = /^dap4\.(ce|checksum)(?:=|%3D)(.*)$/is.exec(clause) ?? [];
+    if (name === "ce") constraint = value;
     else if (name === "checksum" && /^(?:true|false)$/i.test(value)) hasChecksums = /true/i.test(value);
-    else throw wrong("clause", "dap4.ce=… or dap4.checksum=true|false", text);
+    else throw wrong("clause", "dap4.ce=… or dap4.checksum=true|false", clause);
   }
-  return { projections, hasChecksums };
+  return { constraint, hasChecksums };
 }
 
 /** Splits a query. The token of those who cannot send headers is for others to check. */
@@ -74,42 +64,51 @@ function clausesOf(query: string): string[] {
   return query.split("&").filter((clause, at) => !clause.startsWith("token=") && (at === 0 || clause !== ""));
 }
 
-const NAME = /[^[\](){}|,;=<>]+/y;
-const INDEXES = /\[(?:(\d{1,15})(?::(\d{0,15}))?(?::(\d{0,15}))?)?\]/y;
-
-function parseProjections(text: string, separator: "," | ";"): readonly DapProjection[] | undefined {
-  if (text === "") return undefined;
-  const projections: DapProjection[] = [];
-  for (let at = 0; at <= text.length; at += 1) {
-    const name = matchAt(NAME, text, at)?.[0] ?? "";
-    at += name.length;
-    if (name === "") throw wrong("name", `the name of a variable at character ${at}`, text.slice(at));
-    const indexes: IndexRange[] = [];
-    for (let found = matchAt(INDEXES, text, at); found; found = matchAt(INDEXES, text, at)) {
-      indexes.push(rangeOf(found, separator === ";"));
-      at += found[0].length;
-    }
-    if (at < text.length && text[at] !== separator)
-      throw wrong("indexes", `[first:stride:last] or '${separator}' at character ${at}`, text.slice(at));
-    projections.push({ name, indexes });
-  }
-  return projections;
+/**
+ * Cuts the variables that a constraint names. It is split as it came: a name may have a percent-encoded separator. Some clients encode the
+ * whole constraint, so that a part that names no variable is decoded and split again, at most twice.
+ * @param separator Between variables. With that of DAP4, the last index may be left out.
+ * @param all The variables that an empty constraint names.
+ * @param find Returns a variable by its name in this protocol; undefined if there is none.
+ * @throws ZpublishError `invalid-query` if there is no such variable, or if an index is outside of it
+ */
+export function cutVariables<V extends CuttableVariable>(
+  constraint: string,
+  separator: "," | ";",
+  all: Iterable<V>,
+  find: (name: string) => V | undefined,
+): Slice<V>[] {
+  if (constraint === "") return Array.from(all, (variable) => cutVariable(variable));
+  const cutAll = (text: string, decodings: number): Slice<V>[] =>
+    text.split(separator).flatMap((part) => {
+      const [name = "", ...indexes] = part.split(/(?=\[)/);
+      const variable = find(decoded(name));
+      if (variable !== undefined) {
+        const ranges = indexes.map((each) => rangeOf(each, separator === ";"));
+        return [cutVariable(variable, ranges, name)];
+      }
+      const again = decoded(part);
+      if (again === part || decodings === 0) throw wrong("variable", "the name of a variable", name);
+      return cutAll(again, decodings - 1);
+    });
+  const slices = cutAll(constraint, 2);
+  if (new Set(slices.map(({ variable }) => variable)).size < slices.length)
+    throw wrong("variable", "each variable once", constraint);
+  return slices;
 }
 
-function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
-  pattern.lastIndex = at;
-  return pattern.exec(text);
-}
-
-/** @param mayBeOpen Whether the last index may be left out, as in DAP4. */
-function rangeOf([text, one, two, three]: RegExpExecArray, mayBeOpen: boolean): IndexRange {
-  const isOpen = one === undefined || (three ?? two) === "";
-  if ((isOpen && !mayBeOpen) || (three !== undefined && two === ""))
+/**
+ * Parses the indexes of one axis; undefined for `[]`, all of it.
+ * @param mayBeOpen Whether the last index may be left out.
+ */
+function rangeOf(text: string, mayBeOpen: boolean): IndexRange | undefined {
+  if (mayBeOpen && text === "[]") return undefined;
+  const [, one, two, three] = /^\[(\d{1,15})(?::(\d{0,15}))?(?::(\d{0,15}))?\]$/.exec(text) ?? [];
+  const end = three ?? two ?? one;
+  if (one === undefined || (end === "" && !mayBeOpen) || (three !== undefined && two === ""))
     throw wrong("indexes", "[index], [first:last] or [first:stride:last]", text);
-  if (one === undefined) return { first: 0, stride: 1, last: undefined };
-  const first = Number(one);
   const stride = three === undefined ? 1 : Number(two);
-  return { first, stride, last: isOpen ? undefined : Number(three ?? two ?? one) };
+  return { first: Number(one), stride, last: end === "" ? undefined : Number(end) };
 }
 
 /** Undoes one level of percent escapes. */
@@ -121,30 +120,10 @@ function decoded(text: string): string {
   }
 }
 
-/**
- * Finds the variables of a constraint.
- * @param find Returns a variable by its name in this protocol; undefined if there is none.
- * @throws ZpublishError `invalid-query` if there is no such variable, or if an index is outside of it.
- */
-export function cutVariables<V extends CuttableVariable>(
-  projections: readonly DapProjection[],
-  find: (name: string) => V | undefined,
-): Slice<V>[] {
-  const slices = projections.map(({ name, indexes }) => {
-    // Names are percent-encoded in documents, and some clients encode them again.
-    const variable = find(name) ?? (name.includes("%") ? find(decoded(name)) : undefined);
-    if (variable === undefined) throw wrong("variable", "the name of a variable", name);
-    return cutVariable(variable, indexes, name);
-  });
-  if (new Set(slices.map(({ variable }) => variable)).size < slices.length)
-    throw wrong("variable", "each variable once", projections.map(({ name }) => name).join());
-  return slices;
-}
-
 /** Returns all of a variable, or the given indexes of its first axes. @throws ZpublishError `invalid-query` */
 export function cutVariable<V extends CuttableVariable>(
   variable: V,
-  indexes: readonly IndexRange[] = [],
+  indexes: readonly (IndexRange | undefined)[] = [],
   name = "",
 ): Slice<V> {
   const { shape } = variable;

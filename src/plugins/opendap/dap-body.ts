@@ -4,18 +4,9 @@ import {
   elementCount,
   type FileBody,
   type FileColumn,
-  NC,
   ZpublishError,
 } from "../../plugin-api.js";
-import { type DapSlice, numbersOf, readTexts, type ValuesOf } from "./dap-values.js";
-
-/** A body whose length is known before any number is read. */
-export type DapBody = FileBody & { readonly byteLength: number };
-
-/** A part of a body, which is filled up to whole words in DAP2. */
-interface Part extends FileColumn {
-  readonly byteLength: number;
-}
+import { columnOf, type DapColumn, type DapSlice, type ValuesOf } from "./dap-values.js";
 
 /** Greatest count of items that XDR can say. */
 const MAX_COUNT = 2 ** 31 - 1;
@@ -25,28 +16,19 @@ export async function createDods(
   source: ValuesOf,
   dds: string,
   slices: readonly DapSlice[],
-): Promise<DapBody> {
-  const parts: Part[] = [];
+): Promise<FileBody> {
+  const columns: DapColumn[] = [];
   for (const slice of slices) {
     const { variable, shape } = slice;
     const count = elementCount(shape);
     const expected = `at most ${MAX_COUNT} values of '${variable.name}'`;
     if (count > MAX_COUNT) throw new ZpublishError("too-large", `Expected ${expected}, received ${count}`);
-    const texts = await textsOf(source, slice);
     // The count comes twice, but of texts once.
-    const counts = texts === undefined ? [count, count] : [count];
-    if (shape.length > 0) parts.push(constant(counts.map(word)));
-    if (texts !== undefined)
-      parts.push(
-        constant(texts.flatMap((text) => [word(text.length), text, Buffer.alloc(-text.length & 3)])),
-      );
-    else {
-      const numbers = numbersOf(source, slice, "dap2");
-      const isOneByte = shape.length === 0 && variable.type === NC.ubyte;
-      parts.push(isOneByte ? oneByte(numbers) : { ...numbers, byteLength: count * numbers.itemBytes });
-    }
+    const counts = variable.text === undefined ? [word(count), word(count)] : [word(count)];
+    if (shape.length > 0) columns.push(constant(Buffer.concat(counts)));
+    columns.push(await columnOf(source, slice, "dap2"));
   }
-  return bodyOf(Buffer.from(`${dds}\nData:\n`), parts, 4);
+  return bodyOf(Buffer.from(`${dds}\nData:\n`), columns, 4);
 }
 
 /**
@@ -58,45 +40,28 @@ export async function createDap(
   dmr: string,
   slices: readonly DapSlice[],
   hasChecksums: boolean,
-): Promise<DapBody> {
-  const parts: Part[] = [];
+): Promise<FileBody> {
+  const columns: DapColumn[] = [];
   for (const slice of slices) {
-    const texts = await textsOf(source, slice);
-    const numbers = numbersOf(source, slice, "dap4");
-    const part =
-      texts === undefined
-        ? { ...numbers, byteLength: elementCount(slice.shape) * numbers.itemBytes }
-        : constant(texts.flatMap((text) => [longWord(text.length), text]));
-    parts.push(part);
-    if (hasChecksums) parts.push(checksumOf(part));
+    const column = await columnOf(source, slice, "dap4");
+    columns.push(hasChecksums ? withChecksum(column) : column);
   }
-  return inChunks(Buffer.from(`${dmr}\r\n`), bodyOf(Buffer.alloc(0), parts, 1), hasChecksums);
+  return inChunks(Buffer.from(`${dmr}\r\n`), bodyOf(new Uint8Array(), columns, 1), hasChecksums);
 }
 
-async function textsOf(
-  source: ValuesOf,
-  { variable: { array, text }, axes }: DapSlice,
-): Promise<readonly Uint8Array[] | undefined> {
-  return text === undefined ? undefined : readTexts(source, array, text, axes);
+/** Puts columns together, with zeros behind each up to a whole word. */
+function bodyOf(header: Uint8Array, columns: readonly DapColumn[], wordSize: number): FileBody {
+  const sections = columns.map((column) => ({
+    ...{ rowCount: 1, rowLength: Math.ceil(column.byteLength / wordSize) * wordSize },
+    columns: [{ ...column, at: 0, rowBytes: column.byteLength }],
+  }));
+  return createFileBody(header, sections);
 }
 
-/** Puts parts together, with zeros behind each up to a whole word. */
-function bodyOf(header: Uint8Array, parts: readonly Part[], wordSize: number): DapBody {
-  const sections = parts
-    .filter(({ byteLength }) => byteLength > 0)
-    .map((part) => ({
-      ...{ rowCount: 1, rowLength: Math.ceil(part.byteLength / wordSize) * wordSize },
-      columns: [{ ...part, at: 0, rowBytes: part.byteLength }],
-    }));
-  const body = createFileBody(header, sections);
-  return { ...body, byteLength: body.byteLength! };
-}
-
-function constant(pieces: readonly Uint8Array[]): Part {
-  const bytes = Buffer.concat(pieces);
+function constant(bytes: Uint8Array): DapColumn {
   return {
     byteLength: bytes.length,
-    itemBytes: Math.max(1, bytes.length),
+    itemBytes: bytes.length,
     heldBytes: () => bytes.length,
     async *read() {
       yield bytes;
@@ -104,37 +69,29 @@ function constant(pieces: readonly Uint8Array[]): Part {
   };
 }
 
-/** A byte that is no array takes a word: libdap and netCDF-C read the last byte of it, and pydap the first. */
-function oneByte(column: FileColumn): Part {
+/** Puts its checksum behind a column, which is read from its begin on for any range of it. */
+function withChecksum(column: DapColumn): DapColumn {
+  const byteLength = column.byteLength + 4;
   return {
-    ...{ ...column, byteLength: 4, itemBytes: 4 },
-    async *read(_, ...rest) {
-      for await (const [byte = 0] of column.read(0, ...rest)) yield Uint8Array.of(byte, 0, 0, byte);
-    },
+    ...column,
+    byteLength,
+    itemBytes: byteLength,
+    read: (_, ...rest) => checked(column.read(0, ...rest)),
   };
 }
 
-/** The checksum of a variable, which is read again for it: a range may leave out parts of the variable. */
-function checksumOf(column: FileColumn): Part {
-  return {
-    ...{ ...column, byteLength: 4, itemBytes: 4 },
-    async *read(_, ...rest) {
-      let checksum = 0;
-      for await (const bytes of column.read(0, ...rest)) checksum = crc32(bytes, checksum);
-      yield word(checksum).reverse();
-    },
-  };
+async function* checked(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let checksum = 0;
+  for await (const bytes of pieces) {
+    checksum = crc32(bytes, checksum);
+    yield bytes;
+  }
+  yield word(checksum).reverse();
 }
 
 function word(number: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(number);
-  return bytes;
-}
-
-function longWord(number: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(number));
   return bytes;
 }
 
@@ -149,43 +106,30 @@ const LITTLE_ENDIAN = 4;
 const NO_CHECKSUM = 8;
 
 /** Cuts a body into chunks, after one with the DMR. */
-function inChunks(dmr: Uint8Array, data: DapBody, hasChecksums: boolean): DapBody {
+function inChunks(dmr: Uint8Array, data: FileBody, hasChecksums: boolean): FileBody {
   const flags = LITTLE_ENDIAN | (hasChecksums ? 0 : NO_CHECKSUM);
   const header = (length: number, more = 0) => word((flags | more) * 2 ** 24 + length);
   const head = Buffer.concat([header(dmr.length), dmr]);
-  const count = Math.max(1, Math.ceil(data.byteLength / CHUNK_BYTES));
-  const byteLength = head.length + data.byteLength + 4 * count;
+  const { byteLength = 0, heldByteLength = 0 } = data;
   if (dmr.length >= 2 ** 24)
     throw new ZpublishError("too-large", `Expected a DMR of less than 16 MiB, received ${dmr.length} bytes`);
 
-  async function* chunksFrom(first: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    if (first === 0) yield head;
-    if (data.byteLength === 0) yield header(0, LAST);
-    const start = first * CHUNK_BYTES;
-    let at = start;
-    for await (const piece of data.pieces({ start, byteLength: data.byteLength - start }, signal))
-      for (let offset = 0; offset < piece.length; ) {
-        const rest = data.byteLength - at;
-        if (at % CHUNK_BYTES === 0) yield header(Math.min(CHUNK_BYTES, rest), rest <= CHUNK_BYTES ? LAST : 0);
-        const part = piece.subarray(offset, offset + CHUNK_BYTES - (at % CHUNK_BYTES));
-        yield part;
-        offset += part.length;
-        at += part.length;
-      }
-  }
-
-  return {
-    ...{ ...data, byteLength },
-    async *pieces({ start, byteLength: wanted } = { start: 0, byteLength }, signal) {
-      const end = start + wanted;
-      const first = Math.max(0, Math.floor((start - head.length) / (CHUNK_BYTES + 4)));
-      let at = first === 0 ? 0 : head.length + first * (CHUNK_BYTES + 4);
-      for await (const bytes of chunksFrom(first, signal)) {
-        const part = bytes.subarray(Math.max(0, start - at), Math.max(0, end - at));
-        at += bytes.length;
-        if (part.length > 0) yield part;
-        if (at >= end) return;
-      }
+  const rowCount = Math.max(1, Math.ceil(byteLength / CHUNK_BYTES));
+  const headers: FileColumn = {
+    ...{ itemBytes: 4, heldBytes: () => 0 },
+    async *read(first) {
+      for (let row = first; row < rowCount - 1; row += 1) yield header(CHUNK_BYTES);
+      yield header(byteLength - (rowCount - 1) * CHUNK_BYTES, LAST);
     },
   };
+  const bytes: FileColumn = {
+    ...{ itemBytes: 1, heldBytes: () => heldByteLength },
+    read: (start, signal) => data.pieces({ start, byteLength: byteLength - start }, signal),
+  };
+  const columns = [
+    { ...headers, at: 0, rowBytes: 4 },
+    { ...bytes, at: 4, rowBytes: CHUNK_BYTES },
+  ];
+  const rows = { rowCount, rowLength: 4 + CHUNK_BYTES, columns, byteLength: byteLength + 4 * rowCount };
+  return createFileBody(head, [rows]);
 }

@@ -13,16 +13,17 @@ import {
   type Values,
   ZpublishError,
 } from "../../plugin-api.js";
+import { cutVariable } from "./constraint.js";
 import { type DapVariable, exactFloats, readTexts, type TextForm } from "./dap-values.js";
 
 /** A dataset as clients of DAP2, who know no groups, and of DAP4 see it. */
 export interface DapDataset {
   readonly snapshot: DatasetView;
-  /** Variables of DAP2 by their names, as they are and percent-encoded. */
+  /** Variables of DAP2 by their names. */
   readonly byName: ReadonlyMap<string, DapVariable>;
   /** Variables of DAP4 by their paths. */
   readonly byPath: ReadonlyMap<string, DapVariable>;
-  /** Paths that DAP2 does not have, with the reason. */
+  /** Paths that DAP2 does not have, with the reason. Those in {@link byPath} are left out of DAP2 alone. */
   readonly leftOut: ReadonlyMap<string, string>;
   /** The dimension that may grow, by its name in DAP2: the first one of all variables that have it. */
   readonly unlimited: string | undefined;
@@ -46,25 +47,17 @@ export async function describeForDap(snapshot: DatasetView, values: Values): Pro
   const names = namesOf(snapshot);
   const dimName = createDimNames([]);
   for (const array of snapshot.arrays.values()) {
-    const { path, shape } = array.variable;
-    const name = names.get(path)!;
-    const dims = array.variable.dims.map((_, at) => dimName(dimOf(snapshot, array.variable, at)));
+    const { path } = array.variable;
+    const dims = array.variable.dims.map((_, at) => {
+      const { owner, ...dim } = dimOf(snapshot, array.variable, at);
+      const named = owner && { ...owner, path: names.get(owner.path)! };
+      return dimName({ ...dim, name: dapName(dim.name), owner: named });
+    });
     try {
-      const variable = await describeVariable(snapshot, array, values, { name, dims });
-      const { text, type } = variable;
-      byPath.set(path, text?.isOfCharacters ? { ...variable, text: undefined } : variable);
-      if (elementCount(shape) === 0)
-        // netCDF-C takes dimensions of length 0 for unlimited ones, and a constraint cannot say them.
-        throw new ZpublishError("unsupported", "DAP2 has no empty variables, DAP4 has");
-      if (DAP2_TYPES.get(type) === NC.double) await assertExact(snapshot, array, values);
-      // A byte that is marked as unsigned is the byte of DAP2.
-      const isUnsigned = type === NC.byte && variable.attrs._Unsigned === "true";
-      const dap2: DapVariable = {
-        ...{ ...variable, type: isUnsigned ? NC.ubyte : (DAP2_TYPES.get(type) ?? type) },
-        attrs: renamedReferences(variable.attrs, (word) => names.get(path.replace(/[^/]*$/, word))),
-        shape: text?.isOfCharacters ? shape.slice(0, -1) : shape,
-      };
-      byName.set(name, dap2).set(dapName(name), dap2);
+      const variable = describeVariable(array, values, { name: names.get(path)!, dims });
+      byPath.set(path, variable.text?.isOfCharacters ? { ...variable, text: undefined } : variable);
+      const attrs = renamedReferences(variable.attrs, (word) => names.get(path.replace(/[^/]*$/, word)));
+      byName.set(variable.name, await describeForDap2(snapshot, { ...variable, attrs }, values));
     } catch (error) {
       if (!isOfData(error)) throw error;
       leftOut.set(path, error.message);
@@ -73,11 +66,11 @@ export async function describeForDap(snapshot: DatasetView, values: Values): Pro
   return { snapshot, byName, byPath, leftOut, unlimited: unlimitedOf(snapshot, [...byName.values()]) };
 }
 
-/** Returns names without slashes by paths, no two alike. */
+/** Returns the names of DAP2 by paths, no two alike. Without percent signs of their own, they are found however often they are encoded. */
 function namesOf({ arrays }: DatasetView): ReadonlyMap<string, string> {
   const paths = new Map<string, string>();
   for (const path of arrays.keys()) {
-    let name = path.replaceAll("/", "_");
+    let name = dapName(path.replace(/[/%]/g, "_"));
     while (paths.has(name)) name += "_";
     paths.set(name, path);
   }
@@ -90,36 +83,30 @@ function namesOf({ arrays }: DatasetView): ReadonlyMap<string, string> {
  */
 export function dapName(name: string): string {
   const escaped = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
-  return encodeURIComponent(name)
+  return encodeURIComponent(name.replace(/\p{Surrogate}/gu, "\ufffd"))
     .replace(/[.!~*'()]/g, escaped)
     .replace(/^%/, "_%");
 }
 
 /** Whether an error is about the values of one variable, which stay as they are. */
 function isOfData(error: unknown): error is ZpublishError {
-  const codes = ["invalid-query", "unsupported", "too-large"];
+  const codes = ["invalid-query", "unsupported", "corrupt-chunk", "codec-failed"];
   return error instanceof ZpublishError && codes.includes(error.code);
 }
 
-/** @throws ZpublishError if netCDF has no such type, or if there are too many texts */
-async function describeVariable(
-  snapshot: DatasetView,
+/** Describes a variable as DAP4 has it. @throws ZpublishError `unsupported` if its type or its chunks are */
+function describeVariable(
   array: ArrayView,
   values: Values,
   named: Pick<DapVariable, "name" | "dims">,
-): Promise<DapVariable> {
+): DapVariable {
   const { dataType, shape, attrs: stored } = array.variable;
   const variable = { ...named, shape, dataType, isCoordinate: false };
   const storage = { ...variable, attrs: stored, source: { array, selection: [], kept: [] } };
   const { type, more } = storageOf(storage);
-  // Of no values: refused if the array can be passed through but not decoded.
-  if (shape.length > 0)
-    await values.read(
-      snapshot,
-      array,
-      shape.map(() => ({ begin: 0, count: 0, step: 1 })),
-    );
-  const text = type === NC.char ? await measureTexts(snapshot, array, values) : undefined;
+  // Refused if the array can be passed through but not decoded.
+  values.dataType(array, false);
+  const text = type === NC.char ? textFormOf(array) : undefined;
   const { _FillValue: own, ...others } = stored;
   const fill = array.document.fill_value ?? own ?? null;
   const isFilled = fill !== null && "biuf".includes(dataType.kind);
@@ -136,33 +123,53 @@ function storageOf(variable: ExportedVariable): ReturnType<typeof netcdfStorage>
   }
 }
 
-function wholeOf({ variable: { shape } }: ArrayView) {
-  return shape.map((count) => ({ begin: 0, count, step: 1 }));
-}
-
-/** Finds the longest text of a variable. @throws ZpublishError `too-large` if there are too many */
-async function measureTexts(snapshot: DatasetView, array: ArrayView, values: Values): Promise<TextForm> {
-  const { dataType, shape, dims } = array.variable;
+/** @throws ZpublishError `unsupported` if values are objects other than texts */
+function textFormOf({ variable: { dataType, shape, dims }, document: { filters } }: ArrayView): TextForm {
+  const { kind, itemSize } = dataType;
   const isOfCharacters = dataType.numpyName === "bytes8" && dims.length > 0;
-  const ids = array.document.filters?.map(({ id }) => id) ?? [];
+  const ids = filters?.map(({ id }) => id) ?? [];
+  if (kind === "O" && !ids.some((id) => id.startsWith("vlen-") && id !== "vlen-array"))
+    throw new ZpublishError("unsupported", "DAP has no type for objects other than texts");
   const encoding = ids.includes("vlen-bytes") ? "latin1" : "utf8";
-  const itemBytes = dataType.kind !== "S" ? undefined : isOfCharacters ? shape.at(-1)! : dataType.itemSize;
-  const form = { isOfCharacters, encoding, itemBytes, maxBytes: Math.max(1, itemBytes ?? 0) } as const;
-  if (itemBytes !== undefined) return form;
-  if (elementCount(shape) > MAX_LOOKED_AT)
-    throw new ZpublishError("too-large", `Expected at most ${MAX_LOOKED_AT} texts of no fixed length`);
-  if (dataType.kind === "O" && !ids.some((id) => id.startsWith("vlen-") && id !== "vlen-array"))
-    throw new ZpublishError("unsupported", "Expected texts as objects");
-  let maxBytes = 1;
-  for (const { length } of await readTexts({ snapshot, values }, array, form, wholeOf(array)))
-    maxBytes = Math.max(maxBytes, length);
-  return { ...form, maxBytes };
+  const itemBytes = kind !== "S" ? undefined : isOfCharacters ? shape.at(-1)! : itemSize;
+  const maxBytes = kind === "O" ? undefined : Math.max(1, itemBytes ?? itemSize);
+  return { isOfCharacters, encoding, itemBytes, maxBytes };
 }
 
-/** @throws ZpublishError `invalid-query` if `Float64` cannot hold a value */
-async function assertExact(snapshot: DatasetView, array: ArrayView, values: Values): Promise<void> {
-  if (elementCount(array.variable.shape) > MAX_LOOKED_AT) return;
-  for await (const block of values.stream(snapshot, array, wholeOf(array))) exactFloats(block);
+/**
+ * Describes a variable as DAP2 has it. Longer ones of 64-bit integers are `Float64` without being read: a request for one that `Float64` does
+ * not hold is refused, or broken off if the answer has begun.
+ * @throws ZpublishError `unsupported`, or what {@link exactFloats} throws
+ */
+async function describeForDap2(
+  snapshot: DatasetView,
+  variable: DapVariable,
+  values: Values,
+): Promise<DapVariable> {
+  const { array, attrs, text, type } = variable;
+  const count = elementCount(variable.shape);
+  // netCDF-C takes dimensions of length 0 for unlimited ones, and a constraint cannot say them.
+  if (count === 0) throw new ZpublishError("unsupported", "DAP2 has no variables without values; DAP4 has");
+  if (text !== undefined && text.maxBytes === undefined && count > MAX_LOOKED_AT)
+    throw new ZpublishError(
+      "unsupported",
+      `DAP2 needs the longest of its texts, and ${count} are too many to read for it; DAP4 has them`,
+    );
+  const own = DAP2_TYPES.get(type) ?? type;
+  const whole = cutVariable(variable);
+  if (own === NC.double && type !== own && count <= MAX_LOOKED_AT)
+    for await (const block of values.stream(snapshot, array, whole.axes)) exactFloats(block);
+  let maxBytes = text?.maxBytes ?? 1;
+  if (text !== undefined && text.maxBytes === undefined)
+    for await (const texts of readTexts({ snapshot, values }, whole))
+      for (const { length } of texts) maxBytes = Math.max(maxBytes, length);
+  return {
+    ...variable,
+    // A byte that is marked as unsigned is the byte of DAP2.
+    type: type === NC.byte && attrs._Unsigned === "true" ? NC.ubyte : own,
+    shape: text?.isOfCharacters ? variable.shape.slice(0, -1) : variable.shape,
+    text: text && { ...text, maxBytes },
+  };
 }
 
 function unlimitedOf({ unlimited = [] }: DatasetView, variables: readonly DapVariable[]): string | undefined {

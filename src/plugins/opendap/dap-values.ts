@@ -11,7 +11,6 @@ import {
   swapWords,
   type ValueBlock,
   type Values,
-  wrongParameter,
   ZpublishError,
 } from "../../plugin-api.js";
 import type { Slice } from "./constraint.js";
@@ -32,8 +31,8 @@ export interface TextForm {
   /** Whether characters along the last axis make a text. */
   readonly isOfCharacters: boolean;
   readonly encoding: "utf8" | "latin1";
-  /** Length of the longest one in bytes, at least 1. */
-  readonly maxBytes: number;
+  /** Greatest length in bytes that a text can have, at least 1. Undefined if they have to be read for it, as is done for DAP2. */
+  readonly maxBytes: number | undefined;
 }
 
 /** A piece of a variable that is sent. */
@@ -55,85 +54,136 @@ interface NumberCoding {
   readonly convert?: (block: ValueBlock) => NumericArray;
 }
 
-function codingOf({ dataType: { kind, itemSize }, type }: DapVariable, protocol: Protocol): NumberCoding {
+function codingOf({ dataType, type, shape }: DapVariable, protocol: Protocol): NumberCoding {
+  const { kind, itemSize } = dataType;
   if (kind === "f" && itemSize === 2)
     return { itemBytes: 4, convert: ({ values }) => new Float32Array(values as Float32Array) };
   if (protocol === "dap4") return { itemBytes: itemSize };
+  // A byte that is no array takes a word: libdap and netCDF-C read the last byte of it, and pydap the first.
+  if (type === NC.ubyte && shape.length === 0)
+    return { itemBytes: 4, convert: ({ bytes: [byte = 0] }) => Uint8Array.of(byte, 0, 0, byte) };
   if (type === NC.double && kind !== "f") return { itemBytes: 8, convert: exactFloats };
   if (itemSize >= 4 || type === NC.ubyte) return { itemBytes: itemSize };
   // In XDR, all integers but bytes have four bytes.
   return { itemBytes: 4, convert: ({ values }) => new Int32Array(values as Int16Array) };
 }
 
-/** Returns the bytes that the values of a slice take; of texts, about as many as they can be. */
-export function wireByteLength({ variable, shape }: DapSlice, protocol: Protocol): number {
-  const { text } = variable;
-  return (
-    elementCount(shape) * (text === undefined ? codingOf(variable, protocol).itemBytes : 8 + text.maxBytes)
-  );
+/** Returns the bytes that the values of a slice take; of texts, what they take where they are read, a guess if they have no fixed size. */
+export function valuesByteLength(values: Values, slice: DapSlice, protocol: Protocol): number {
+  const { variable, shape } = slice;
+  if (variable.text !== undefined) return values.cost(variable.array, selectionOf(slice)).byteLength;
+  return elementCount(shape) * codingOf(variable, protocol).itemBytes;
 }
 
-/** Reads the numbers of a slice as a protocol sends them: swapped in the pool, unless they are widened here. */
-export function numbersOf(
-  { snapshot, values }: ValuesOf,
-  { variable, axes, shape }: DapSlice,
-  protocol: Protocol,
-): FileColumn {
+/** Returns the selection of a slice. Clients of DAP2 do not cut the axis of characters. */
+function selectionOf({ variable: { array, text }, axes }: DapSlice): DapSlice["axes"] {
+  const isLess = axes.length < array.variable.shape.length;
+  return isLess ? [...axes, { begin: 0, count: text!.itemBytes!, step: 1 }] : axes;
+}
+
+/** The values of a slice as they are sent. */
+export interface DapColumn extends FileColumn {
+  readonly byteLength: number;
+}
+
+/** Reads the values of a slice as a protocol sends them: numbers swapped in the pool, unless they are widened here. */
+export async function columnOf(source: ValuesOf, slice: DapSlice, protocol: Protocol): Promise<DapColumn> {
+  const { variable, axes, shape } = slice;
+  if (variable.text !== undefined) return textsOf(source, slice, protocol);
   const { itemBytes, convert } = codingOf(variable, protocol);
-  const dataset = { snapshot, isDecoded: false, attrs: {}, dims: new Map(), variables: [] };
-  const source = { array: variable.array, selection: axes, kept: [...axes.keys()] };
+  const dataset = { snapshot: source.snapshot, isDecoded: false, attrs: {}, dims: new Map(), variables: [] };
+  const exported = {
+    ...variable,
+    shape,
+    source: { array: variable.array, selection: axes, kept: [...axes.keys()] },
+  };
   const form = function* (block: ValueBlock) {
     const bytes = new Uint8Array(convert!(block).buffer);
     if (protocol === "dap2") swapWords(bytes, itemBytes);
     yield bytes;
   };
   const order = protocol === "dap2" ? "big" : "little";
-  return createColumn(dataset, { ...variable, shape, source }, values, itemBytes, convert ? form : order);
+  const column = createColumn(dataset, exported, source.values, itemBytes, convert ? form : order);
+  return { ...column, byteLength: elementCount(shape) * itemBytes };
 }
 
 /** Converts integers of 64 bits to floats. @throws ZpublishError `invalid-query` naming the first one that is none */
 export function exactFloats({ values }: Pick<ValueBlock, "values">): Float64Array<ArrayBuffer> {
   const integers = values as BigInt64Array | BigUint64Array;
-  const words = new Int32Array(integers.buffer, integers.byteOffset, 2 * integers.length);
   const floats = new Float64Array(integers.length);
   for (let i = 0; i < floats.length; i += 1) {
-    const [low, high] = [words[2 * i]! >>> 0, words[2 * i + 1]!];
-    const isSmall = high >= 0 ? high < 2 ** 21 : high >= -(2 ** 21) && integers instanceof BigInt64Array;
-    floats[i] = isSmall ? high * 2 ** 32 + low : Number(integers[i]);
-    if (!isSmall && BigInt(floats[i]!) !== integers[i])
-      throw wrongParameter("type", "inexact", "integers that Float64 holds, or DAP4", `${integers[i]}`);
+    const float = Number(integers[i]);
+    if (Math.abs(float) > Number.MAX_SAFE_INTEGER && BigInt(float) !== integers[i])
+      throw new ZpublishError(
+        "invalid-query",
+        `DAP2 has no integers of 64 bits, and its Float64 cannot hold ${integers[i]}; DAP4 has it`,
+      );
+    floats[i] = float;
   }
   return floats;
 }
 
-/** Texts that are read at once: more than any file is known to have. */
-const MAX_TEXT_BYTES = 2 ** 26;
+/** Bytes of texts that are read at once: each text is an object of its own, on the server's thread. */
+const TEXT_PIECE_BYTES = 2 ** 18;
 
-/** Each text is sent as an object of its own, on the server's thread. */
-const MAX_TEXTS = 2 ** 20;
-
-/**
- * Reads texts as their bytes, without the zeros that pad them.
- * @throws ZpublishError `too-large` if they take more than 64 MiB, or are more than 1,048,576
- */
-export async function readTexts(
+/** Reads the texts of a slice as their bytes, without the zeros that pad them, some hundred kilobytes at a time. */
+export async function* readTexts(
   { snapshot, values, signal }: ValuesOf,
-  array: ArrayView,
-  { isOfCharacters, itemBytes, encoding }: Omit<TextForm, "maxBytes">,
-  axes: DapSlice["axes"],
-): Promise<readonly Uint8Array[]> {
-  const { shape } = array.variable;
-  // In DAP2, clients do not cut the axis of characters.
-  const selection = axes.length < shape.length ? [...axes, { begin: 0, count: itemBytes!, step: 1 }] : axes;
-  const block = await values.read(snapshot, array, selection, { signal, maxBytes: MAX_TEXT_BYTES });
-  const count = elementCount(block.shape.slice(0, isOfCharacters ? -1 : undefined));
-  if (count > MAX_TEXTS)
-    throw new ZpublishError("too-large", `Expected at most ${MAX_TEXTS} texts at once, received ${count}`);
-  if (itemBytes === undefined)
-    return (block.values as readonly string[]).map((text) => Buffer.from(text, encoding));
-  return Array.from({ length: count }, (_, index) => {
-    let end = (index + 1) * itemBytes;
-    while (end > index * itemBytes && block.bytes[end - 1] === 0) end -= 1;
-    return block.bytes.subarray(index * itemBytes, end);
-  });
+  slice: DapSlice,
+): AsyncGenerator<readonly Uint8Array[]> {
+  const { array, text } = slice.variable;
+  const { itemBytes, encoding } = text!;
+  const options = { signal, pieceBytes: textPieceBytes(slice) };
+  let rest: Uint8Array = new Uint8Array();
+  for await (const block of values.stream(snapshot, array, selectionOf(slice), options))
+    if (itemBytes === undefined)
+      yield (block.values as readonly string[]).map((each) => Buffer.from(each, encoding));
+    else {
+      // A piece may end within the characters of a text.
+      const bytes = Buffer.concat([rest, block.bytes]);
+      const count = Math.floor(bytes.length / itemBytes);
+      yield Array.from({ length: count }, (_, index) => unpadded(bytes, index * itemBytes, itemBytes));
+      rest = bytes.subarray(count * itemBytes);
+    }
+}
+
+function textPieceBytes({ variable: { text } }: DapSlice): number {
+  return Math.max(TEXT_PIECE_BYTES, text?.itemBytes ?? 0);
+}
+
+function unpadded(bytes: Uint8Array, begin: number, itemBytes: number): Uint8Array {
+  let end = begin + itemBytes;
+  while (end > begin && bytes[end - 1] === 0) end -= 1;
+  return bytes.subarray(begin, end);
+}
+
+/** Makes the texts of a slice as a protocol sends them, each after its length. They are read once before, to know how many bytes these are. */
+async function textsOf(source: ValuesOf, slice: DapSlice, protocol: Protocol): Promise<DapColumn> {
+  const options = { pieceBytes: textPieceBytes(slice) };
+  const { streamBytes } = source.values.cost(slice.variable.array, selectionOf(slice), options);
+  let byteLength = 0;
+  for await (const texts of readTexts(source, slice)) byteLength += bytesOf(texts, protocol).length;
+  return {
+    byteLength,
+    // They are read from the first one on.
+    itemBytes: Math.max(1, byteLength),
+    heldBytes: () => streamBytes + 4 * options.pieceBytes,
+    async *read(_, signal) {
+      for await (const texts of readTexts({ ...source, signal }, slice)) yield bytesOf(texts, protocol);
+    },
+  };
+}
+
+/** DAP2 has lengths of 4 bytes, and whole words; DAP4 has lengths of 8 bytes. */
+function bytesOf(texts: readonly Uint8Array[], protocol: Protocol): Uint8Array {
+  const sizeOf = ({ length }: Uint8Array) => (protocol === "dap2" ? 4 + length + (-length & 3) : 8 + length);
+  const bytes = Buffer.alloc(texts.reduce((sum, text) => sum + sizeOf(text), 0));
+  let at = 0;
+  for (const text of texts) {
+    if (protocol === "dap2") bytes.writeUInt32BE(text.length, at);
+    else bytes.writeUInt32LE(text.length, at);
+    bytes.set(text, at + (protocol === "dap2" ? 4 : 8));
+    at += sizeOf(text);
+  }
+  return bytes;
 }

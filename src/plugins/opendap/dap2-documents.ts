@@ -14,21 +14,21 @@ export function* writeDds(slices: Iterable<DapSlice>, fileName: string): Generat
 
 /** Returns `Float32 t2m[time = 10][lat = 7]`. */
 export function declarationOf({ name, dims, type }: DapVariable, shape: readonly number[]): string {
-  const lengths = shape.map((length, at) => `[${dapName(dims[at]!)} = ${length}]`);
-  return `${TYPES[type.code]} ${dapName(name)}${lengths.join("")}`;
+  const lengths = shape.map((length, at) => `[${dims[at]} = ${length}]`);
+  return `${TYPES[type.code]} ${name}${lengths.join("")}`;
 }
 
 /** Writes the DAS: the attributes of all variables, and those of groups, which have the group's path before their names. */
 export function* writeDas({ snapshot, byName, leftOut, unlimited }: DapDataset): Generator<string> {
   yield "Attributes {\n";
-  for (const variable of new Set(byName.values())) {
-    yield `    ${dapName(variable.name)} {\n`;
+  for (const variable of byName.values()) {
+    yield `    ${variable.name} {\n`;
     yield* attributesOf(variable).map(attributeLine);
     const { text, dims } = variable;
     if (text !== undefined) {
       // netCDF-C makes character arrays of texts, of 64 characters unless it knows better.
       yield `        Int32 DODS.strlen ${text.maxBytes};\n`;
-      const dim = text.isOfCharacters ? dapName(dims.at(-1)!) : `string${text.maxBytes}`;
+      const dim = text.isOfCharacters ? dims.at(-1) : `string${text.maxBytes}`;
       yield `        String DODS.dimName "${dim}";\n`;
     }
     yield "    }\n";
@@ -41,7 +41,7 @@ export function* writeDas({ snapshot, byName, leftOut, unlimited }: DapDataset):
         name: `${path}/${attribute.name}`.replace(/^\/+/, "").replaceAll("/", "_"),
       });
   yield "    }\n    DODS_EXTRA {\n";
-  if (unlimited !== undefined) yield textLine("Unlimited_Dimension", [dapName(unlimited)]);
+  if (unlimited !== undefined) yield textLine("Unlimited_Dimension", [unlimited]);
   if (leftOut.size > 0)
     yield textLine(
       "Left_Out",

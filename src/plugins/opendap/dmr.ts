@@ -40,6 +40,11 @@ export function* writeDmr(
   yield '<?xml version="1.0" encoding="UTF-8"?>\n';
   yield `<Dataset xmlns="http://xml.opendap.org/ns/DAP/4.0#" dapVersion="4.0" dmrVersion="1.0" name="${xml(fileName)}">\n`;
   yield* writeGroup(snapshot.tree.root, "  ");
+  const leftOut = [...dataset.leftOut].filter(([path]) => !dataset.byPath.has(path));
+  if (leftOut.length > 0) {
+    const values = leftOut.map((each) => each.join(": "));
+    yield* writeAttributes([{ name: "Left_Out", type: NC.char, values }], "  ");
+  }
   yield "</Dataset>\n";
 }
 
@@ -95,7 +100,12 @@ const TYPES = ", Int8, String, Int16, Int32, Float32, Float64, UInt8, UInt16, UI
   ", ",
 );
 
-function* writeAttributes(attributes: readonly NcAttribute[], indent: string): Generator<string> {
+/** An attribute of numbers or texts. */
+interface DmrAttribute extends Omit<NcAttribute, "values"> {
+  readonly values: string | readonly (string | number | bigint)[];
+}
+
+function* writeAttributes(attributes: readonly DmrAttribute[], indent: string): Generator<string> {
   for (const { name, type, values } of attributes) {
     yield `${indent}<Attribute name="${xml(name)}" type="${TYPES[type.code]}">\n`;
     for (const each of typeof values === "string" ? [values] : values)

@@ -1,21 +1,23 @@
 import { createHash } from "node:crypto";
 import {
-  type DatasetView,
   type ErrorFacts,
   type ErrorReply,
   type FileBody,
+  joinPieces,
+  keepPromise,
   type Plugin,
   type PluginContext,
   packageVersion,
+  queryToken,
   type Reply,
   type RouteRequest,
   ZpublishError,
 } from "../../plugin-api.js";
 import type { AsciiTask } from "./ascii-text.js";
-import { cutVariable, cutVariables, parseDap2Query, parseDap4Query } from "./constraint.js";
+import { cutVariables, parseDap2Query, parseDap4Query } from "./constraint.js";
 import { createDap, createDods } from "./dap-body.js";
 import { type DapDataset, dapName, describeForDap } from "./dap-dataset.js";
-import { type DapSlice, type Protocol, readTexts, type ValuesOf, wireByteLength } from "./dap-values.js";
+import { type DapSlice, type Protocol, readTexts, type ValuesOf, valuesByteLength } from "./dap-values.js";
 import { declarationOf, writeDas, writeDds } from "./dap2-documents.js";
 import { inDmrOrder, writeDmr, xml } from "./dmr.js";
 
@@ -44,13 +46,13 @@ interface Answer {
   /** As in the header `Content-Description`, by which libdap tells answers apart. */
   readonly description: string;
   /** A document in pieces, or a body that is streamed. */
-  readonly reply: (question: Question) => Iterable<string> | Promise<FileBody>;
+  readonly reply: (question: Question) => Iterable<string> | FileBody | Promise<FileBody>;
 }
 
-const ASCII: Answer = { contentType: TEXT, description: "dods-ascii", reply: answerAscii };
+const ASCII: Answer = { contentType: TEXT, description: "dods-ascii", reply: answerDap2(createAscii) };
 const DMR = {
   description: "dap4-dmr",
-  reply: (question: Question) => writeDmr(question.dataset, dap4Slices(question).slices, question.fileName),
+  reply: (question: Question) => writeDmr(question.dataset, dap4Slices(question)[0], question.fileName),
 };
 
 /** By the ending of the URL. */
@@ -61,7 +63,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     reply: (question) => writeDds(dap2Slices(question), question.fileName),
   },
   das: { contentType: TEXT, description: "dods-das", reply: ({ dataset }) => writeDas(dataset) },
-  dods: { contentType: "application/octet-stream", description: "dods-data", reply: answerDods },
+  dods: { contentType: "application/octet-stream", description: "dods-data", reply: answerDap2(createDods) },
   ascii: ASCII,
   asc: ASCII,
   ver: {
@@ -80,62 +82,46 @@ const opendapPlugin = {
   name: "opendap",
   version: packageVersion,
   path: "zpublish/plugins/opendap",
-  routes: (context) => {
-    const describe = createDescriptions(context);
-    return [
-      {
-        path: "/datasets/{dataset_id}/opendap/{file}",
-        priority: "page",
-        errors: errorReply,
-        operation: {
-          summary: "The dataset as OPeNDAP serves it, for programs that know no Zarr",
-          description:
-            "DAP2: `.dds` (types and dimensions), `.das` (attributes), `.dods` (values), `.ascii` (values as text), `.ver`, `.html`, with a constraint as query: " +
-            "`t2m[0:9][2:3:8],lat`, that is `[first:last]` or `[first:stride:last]`, the last index included. " +
-            "DAP4: `.dmr`, `.dmr.xml`, `.dap`, with `dap4.ce=/group/t2m[0:9][2:3:8];/lat` and `dap4.checksum=true`.",
-          contentType: ANSWERS.dods!.contentType,
-          alternatives: [...new Set(Object.values(ANSWERS).map(({ contentType }) => contentType))],
-          parameters: { dataset_id: "Id of the dataset", file: "The id, `.nc` and one of the endings" },
-          ranged: true,
-        },
-        handler: (request) => answer(context, describe, request),
+  routes: (context) => [
+    {
+      path: "/datasets/{dataset_id}/opendap/{file}",
+      priority: "page",
+      errors: errorReply,
+      operation: {
+        summary: "The dataset as OPeNDAP serves it, for programs that know no Zarr",
+        description:
+          "DAP2: `.dds` (types and dimensions), `.das` (attributes), `.dods` (values), `.ascii` (values as text), `.ver`, `.html`, with a constraint as query: " +
+          "`t2m[0:9][2:3:8],lat`, that is `[first:last]` or `[first:stride:last]`, the last index included. " +
+          "DAP4: `.dmr`, `.dmr.xml`, `.dap`, with `dap4.ce=/group/t2m[0:9][2:3:8];/lat` and `dap4.checksum=true`.",
+        contentType: ANSWERS.dods!.contentType,
+        alternatives: [...new Set(Object.values(ANSWERS).map(({ contentType }) => contentType))],
+        parameters: { dataset_id: "Id of the dataset", file: "The id, `.nc` and one of the endings" },
+        ranged: true,
       },
-    ];
-  },
+      handler: (request) => answer(context, request),
+    },
+  ],
 } satisfies Plugin;
 export default opendapPlugin;
 
-/** Creates the function that describes a dataset, once unless it fails. */
-function createDescriptions({ values }: PluginContext): (snapshot: DatasetView) => Promise<DapDataset> {
-  const known = new WeakMap<DatasetView, Promise<DapDataset>>();
-  return (snapshot) => {
-    const before = known.get(snapshot);
-    if (before !== undefined) return before;
-    const described = describeForDap(snapshot, values);
-    known.set(snapshot, described);
-    described.catch(() => known.delete(snapshot));
-    return described;
-  };
-}
-
-async function answer(
-  context: PluginContext,
-  describe: (snapshot: DatasetView) => Promise<DapDataset>,
-  request: RouteRequest,
-): Promise<Reply> {
+async function answer(context: PluginContext, request: RouteRequest): Promise<Reply> {
   const snapshot = context.datasets.get(request.params.dataset_id as string);
   const fileName = `${snapshot.id}.nc`;
   const file = request.params.file as string;
   // People open the address itself in browsers.
-  if (file === fileName)
-    return { kind: "redirect", to: { url: `${request.serviceUrl}${request.rawPath}.html`, status: 302 } };
+  if (file === fileName) {
+    const url = `${request.serviceUrl}${request.rawPath}.html${request.query && `?${request.query}`}`;
+    return { kind: "redirect", to: { url, status: 302 } };
+  }
   const ending = file.startsWith(`${fileName}.`) ? file.slice(fileName.length + 1) : "";
   if (!Object.hasOwn(ANSWERS, ending)) {
     const endings = Object.keys(ANSWERS).join(", ");
     throw new ZpublishError("not-found", `Expected '${fileName}' and one of ${endings}, received '${file}'`);
   }
   const { contentType, description, reply } = ANSWERS[ending]!;
-  const body = await reply({ context, request, fileName, dataset: await describe(snapshot) });
+  const describe = () => describeForDap(snapshot, context.values);
+  const dataset = await keepPromise(context, snapshot, "opendap", describe);
+  const body = await reply({ context, request, fileName, dataset });
   const { cacheControl } = snapshot;
   const headers = [protocolHeader(file), ["Content-Description", description]] as const;
   if (!("pieces" in body)) {
@@ -151,8 +137,8 @@ async function answer(
   const parts = [packageVersion, snapshot.revision, snapshot.state, description, request.query];
   const hash = createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
   return {
-    ...{ kind: "stream", contentType, cacheControl, headers, etag: `"${hash.slice(0, 22)}"`, byteLength },
-    ...(heldByteLength === undefined ? {} : { heldByteLength }),
+    ...{ kind: "stream", contentType, cacheControl, headers, byteLength, heldByteLength },
+    etag: `"${hash.slice(0, 22)}"`,
     isCompressible:
       byteLength === undefined || (byteLength >= MIN_COMPRESSED_BYTES && byteLength <= MAX_COMPRESSED_BYTES),
     pieces: (range, { signal }) => pieces(range, signal),
@@ -163,45 +149,34 @@ function protocolHeader(file: string): readonly [name: string, value: string] {
   return /\.(?:dmr|dmr\.xml|dap)$/.test(file) ? ["X-DAP", "4.0"] : ["XDODS-Server", "dods/3.7"];
 }
 
-function dap2Slices({ dataset, request }: Question): DapSlice[] {
-  const projections = parseDap2Query(request.query);
-  if (projections !== undefined) return cutVariables(projections, (name) => dataset.byName.get(name));
-  return [...new Set(dataset.byName.values())].map((variable) => cutVariable(variable));
+function dap2Slices({ dataset: { byName }, request }: Question): DapSlice[] {
+  const find = (name: string) => byName.get(name) ?? byName.get(dapName(name));
+  return cutVariables(parseDap2Query(request.query), ",", byName.values(), find);
 }
 
-function dap4Slices({ dataset, request }: Question): {
-  readonly slices: readonly DapSlice[];
-  readonly hasChecksums: boolean;
-} {
-  const { projections, hasChecksums } = parseDap4Query(request.query);
-  const find = (name: string) => dataset.byPath.get(name.replace(/^\//, ""));
-  const slices =
-    projections === undefined
-      ? [...dataset.byPath.values()].map((variable) => cutVariable(variable))
-      : cutVariables(projections, find);
-  return { slices: inDmrOrder(slices), hasChecksums };
+function dap4Slices({
+  dataset: { byPath },
+  request,
+}: Question): readonly [DapSlice[], hasChecksums: boolean] {
+  const { constraint, hasChecksums } = parseDap4Query(request.query);
+  const find = (name: string) => byPath.get(name.replace(/^\//, ""));
+  return [inDmrOrder(cutVariables(constraint, ";", byPath.values(), find)), hasChecksums];
 }
 
-async function answerDods(question: Question): Promise<FileBody> {
-  const slices = dap2Slices(question);
-  assertSize(question, slices, "dap2");
-  const dds = [...writeDds(slices, question.fileName)].join("");
-  return createDods(sourceOf(question), dds, slices);
+/** Returns what answers with values by DAP2. @param create Makes the body. */
+function answerDap2(create: typeof createDods): Answer["reply"] {
+  return (question) => {
+    const slices = dap2Slices(question);
+    assertSize(question, slices, "dap2");
+    return create(sourceOf(question), [...writeDds(slices, question.fileName)].join(""), slices);
+  };
 }
 
-async function answerDap(question: Question): Promise<FileBody> {
-  const { slices, hasChecksums } = dap4Slices(question);
+function answerDap(question: Question): Promise<FileBody> {
+  const [slices, hasChecksums] = dap4Slices(question);
   assertSize(question, slices, "dap4");
   const dmr = [...writeDmr(question.dataset, slices, question.fileName)].join("");
   return createDap(sourceOf(question), dmr, slices, hasChecksums);
-}
-
-async function answerAscii(question: Question): Promise<FileBody> {
-  const slices = dap2Slices(question);
-  assertSize(question, slices, "dap2");
-  return {
-    pieces: (_, signal) => asciiPieces({ ...sourceOf(question), signal }, slices, question.fileName),
-  };
 }
 
 function sourceOf({ context: { values }, dataset: { snapshot }, request: { signal } }: Question): ValuesOf {
@@ -210,58 +185,64 @@ function sourceOf({ context: { values }, dataset: { snapshot }, request: { signa
 
 /** @throws ZpublishError `too-large` */
 function assertSize(
-  { context: { maxSelectionBytes } }: Question,
+  { context: { maxSelectionBytes, values } }: Question,
   slices: readonly DapSlice[],
   protocol: Protocol,
 ): void {
-  const byteLength = slices.reduce((sum, slice) => sum + wireByteLength(slice, protocol), 0);
+  const byteLength = slices.reduce((sum, slice) => sum + valuesByteLength(values, slice, protocol), 0);
   if (byteLength <= maxSelectionBytes) return;
   const expected = `at most ${maxSelectionBytes} bytes of values (--max-selection)`;
   throw new ZpublishError("too-large", `Expected ${expected}, received a request for ${byteLength} bytes`);
 }
 
-async function* asciiPieces(
-  source: Required<ValuesOf>,
-  slices: readonly DapSlice[],
-  fileName: string,
-): AsyncGenerator<Uint8Array> {
-  const { snapshot, values, signal } = source;
-  yield Buffer.from([...writeDds(slices, fileName), `${"-".repeat(45)}\n`].join(""));
-  for (const { variable, axes, shape } of slices) {
-    const { array, name, text } = variable;
-    const lengths = shape.map((length) => `[${length}]`).join("");
-    yield Buffer.from(shape.length === 0 ? `${name}, ` : `${name}${lengths}\n`);
-    const { kind, itemSize } = array.variable.dataType;
-    const floatBytes = kind === "f" ? itemSize : undefined;
-    let firstItem = 0;
-    const format = (items: AsciiTask["values"]) => {
-      const task: AsciiTask = { values: items, floatBytes, shape, firstItem };
-      firstItem += items.length;
-      return values.run<Uint8Array>(FORMATTER, task, { signal });
-    };
-    if (text !== undefined) {
-      const texts = await readTexts(source, array, text, axes);
-      yield await format(texts.map((each) => Buffer.from(each).toString(text.encoding)));
-    } else
-      for await (const block of values.stream(snapshot, array, axes, { signal, pieceBytes: ASCII_BYTES }))
-        yield await format(block.values!);
-    yield Buffer.from("\n");
+async function createAscii(source: ValuesOf, dds: string, slices: readonly DapSlice[]): Promise<FileBody> {
+  const { snapshot, values } = source;
+
+  async function* pieces(signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    yield Buffer.from(`${dds}${"-".repeat(45)}\n`);
+    for (const slice of slices) {
+      const { array, name, text } = slice.variable;
+      const { axes, shape } = slice;
+      const lengths = shape.map((length) => `[${length}]`).join("");
+      yield Buffer.from(shape.length === 0 ? `${name}, ` : `${name}${lengths}\n`);
+      const { kind, itemSize } = array.variable.dataType;
+      const floatBytes = kind === "f" ? itemSize : undefined;
+      let firstItem = 0;
+      const format = (items: AsciiTask["values"]) => {
+        const task: AsciiTask = { values: items, floatBytes, shape, firstItem };
+        firstItem += items.length;
+        return values.run<Uint8Array>(FORMATTER, task, { signal });
+      };
+      if (text !== undefined)
+        for await (const texts of readTexts({ ...source, signal }, slice))
+          yield await format(texts.map((each) => Buffer.from(each).toString(text.encoding)));
+      else
+        for await (const block of values.stream(snapshot, array, axes, { signal, pieceBytes: ASCII_BYTES }))
+          yield await format(block.values!);
+      yield Buffer.from("\n");
+    }
   }
+  return { pieces: (_, signal) => joinPieces(pieces(signal)) };
 }
 
 function* writePage({ dataset, fileName, request }: Question): Generator<string> {
   const url = xml(`${request.serviceUrl}${request.rawPath}`.replace(/\.html$/, ""));
   const file = encodeURIComponent(fileName);
+  const token = queryToken(request.query);
+  const link = (ending: string, text: string, query = "") => {
+    const asked = token === undefined ? query : `${query}&token=${encodeURIComponent(token)}`;
+    return `<a href="${file}.${ending}${asked && xml(`?${asked}`)}">${text}</a>`;
+  };
   yield `<!doctype html><html lang="en"><meta charset="utf-8"><title>OPeNDAP: ${xml(fileName)}</title><h1>${xml(fileName)}</h1>\n`;
   yield `<p>Open <code>${url}</code> with any program that knows OPeNDAP: <code>xr.open_dataset("${url}", engine="netcdf4")</code>. `;
-  yield `<a href="${file}.dds">DDS</a>, <a href="${file}.das">DAS</a>, <a href="${file}.dmr.xml">DMR</a></p>\n<table>\n`;
-  for (const variable of new Set(dataset.byName.values())) {
-    const ask = encodeURIComponent(dapName(variable.name));
-    const links = `<a href="${file}.ascii?${ask}">text</a> <a href="${file}.dods?${ask}">values</a>`;
+  yield `${link("dds", "DDS")}, ${link("das", "DAS")}, ${link("dmr.xml", "DMR")}</p>\n<table>\n`;
+  for (const variable of dataset.byName.values()) {
+    const links = `${link("ascii", "text", variable.name)} ${link("dods", "values", variable.name)}`;
     yield `<tr><td><code>${xml(declarationOf(variable, variable.shape))}</code></td><td>${links}</td></tr>\n`;
   }
   yield "</table>\n";
-  for (const [path, reason] of dataset.leftOut) yield `<p>${xml(path)}: ${xml(reason)}</p>\n`;
+  for (const [path, reason] of dataset.leftOut)
+    yield `<p><code>${xml(path)}</code> is left out: ${xml(reason)}</p>\n`;
   yield "</html>\n";
 }
 

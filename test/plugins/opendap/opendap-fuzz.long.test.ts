@@ -3,12 +3,7 @@ import fc from "fast-check";
 import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
 import { createMemorySource, type MemoryArray } from "../../../src/open/memory-source.js";
-import {
-  cutVariable,
-  cutVariables,
-  parseDap2Query,
-  parseDap4Query,
-} from "../../../src/plugins/opendap/constraint.js";
+import { cutVariables, parseDap2Query, parseDap4Query } from "../../../src/plugins/opendap/constraint.js";
 import { datasetOf } from "../../support/datasets/sample-tree.js";
 import { effort } from "../../support/effort.js";
 import { startServer } from "../../support/servers/start-server.js";
@@ -16,7 +11,16 @@ import { startServer } from "../../support/servers/start-server.js";
 t.setTimeout(600_000);
 
 const SHAPES: Readonly<Record<string, readonly number[]>> = {
-  ...{ t2m: [4, 3, 5], lat: [3], crs: [], none: [0, 3], text: [2], "a/v": [2], "odd name": [1] },
+  ...{
+    t2m: [4, 3, 5],
+    lat: [3],
+    crs: [],
+    none: [0, 3],
+    text: [2],
+    "a/v": [2],
+    "odd name": [1],
+    "a,b[1]": [2],
+  },
 };
 
 const index = fc.oneof(
@@ -78,13 +82,11 @@ t.test("no constraint leaves the axes of its variables, or throws anything but a
   const variables = new Map(Object.entries(SHAPES).map(([each, shape]) => [each, { shape }]));
   let answered = 0;
   const check = (query: string): void => {
-    for (const parse of [parseDap2Query, (text: string) => parseDap4Query(text).projections])
+    for (const separator of [",", ";"] as const)
       try {
-        const projections = parse(query);
-        const slices =
-          projections === undefined
-            ? [...variables.values()].map((each) => cutVariable(each))
-            : cutVariables(projections, (each) => variables.get(each.replace(/^\//, "")));
+        const constraint = separator === "," ? parseDap2Query(query) : parseDap4Query(query).constraint;
+        const find = (each: string) => variables.get(each.replace(/^\//, ""));
+        const slices = cutVariables(constraint, separator, variables.values(), find);
         for (const { variable, axes, shape } of slices)
           for (const [axis, { begin, count, step }] of axes.entries()) {
             const length = variable.shape[axis]!;
@@ -111,6 +113,7 @@ t.test("no constraint makes the server fail, hang or answer half", async (t) => 
     { name: "none", data: numbers(0), shape: [0, 3], dims: ["empty", "lat"] },
     { name: "text", data: Buffer.from("ab\0cde"), dtype: "|S3", shape: [2], dims: ["two"] },
     { name: "odd name", data: numbers(1), shape: [1], dims: ["one"] },
+    { name: "a,b[1]", data: numbers(2), shape: [2], dims: ["two"] },
   ];
   const inner: MemoryArray[] = [{ name: "v", data: numbers(2), shape: [2], dims: ["two"] }];
   const groups = [
