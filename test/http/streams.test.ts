@@ -219,6 +219,22 @@ t.test("text of unknown length is compressed if the client accepts that", async 
   }
 });
 
+t.test("a compressed body of another length than it was said to have is broken off", async (t) => {
+  const text = Buffer.from("time,t2m\n".repeat(300_000));
+  const sized = (byteLength: number) =>
+    streamOf(piecesOf(text, 65_000, nothingAsked()), { byteLength, etag: '"c"', isCompressible: true });
+  const { port } = await serveRoutes(t, [
+    routeOf("/right", () => sized(text.length), "chunk"),
+    routeOf("/wrong", () => sized(text.length + 1), "chunk"),
+  ]);
+  const gzip = { "Accept-Encoding": "gzip" };
+  const right = await ask(port, "/right", gzip);
+  t.ok(right.isComplete && gunzipSync(right.body).equals(text));
+  t.equal((await ask(port, "/wrong", gzip)).isComplete, false);
+  const head = await ask(port, "/right", gzip, "HEAD");
+  t.match(head.headers, { "content-length": `${text.length}`, "content-encoding": undefined });
+});
+
 t.test("an error before the first piece is answered, a later one breaks the connection", async (t) => {
   const failing = (after: number) =>
     piecesOf(content, MIB, nothingAsked(), (piece) => {
