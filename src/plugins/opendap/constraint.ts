@@ -1,21 +1,5 @@
 import { type AxisSelection, wrongParameter } from "../../plugin-api.js";
 
-/** `[first:stride:last]`: unlike in Python, the stride is in the middle and the last index is part of it. */
-interface IndexRange {
-  readonly first: number;
-  readonly stride: number;
-  /** Undefined: to the end of the axis. */
-  readonly last: number | undefined;
-}
-
-/** What a request of DAP4 asks for. */
-export interface Dap4Query {
-  /** As it came; empty for all variables. */
-  readonly constraint: string;
-  /** Whether a checksum is to follow each variable. */
-  readonly hasChecksums: boolean;
-}
-
 /** A range of indexes of one axis. */
 type IndexStep = Extract<AxisSelection, { readonly step: number }>;
 
@@ -47,7 +31,12 @@ export function parseDap2Query(query: string): string {
  * Parses the query of DAP4: `dap4.ce=/t2m[0:2:8][];/group/lat&dap4.checksum=true`.
  * @throws ZpublishError `invalid-query`
  */
-export function parseDap4Query(query: string): Dap4Query {
+export function parseDap4Query(query: string): {
+  /** As it came; empty for all variables. */
+  readonly constraint: string;
+  /** Whether a checksum is to follow each variable. */
+  readonly hasChecksums: boolean;
+} {
   let constraint = "";
   let hasChecksums = false;
   for (const clause of clausesOf(query).filter((each) => each !== "")) {
@@ -83,10 +72,7 @@ export function cutVariables<V extends CuttableVariable>(
     text.split(separator).flatMap((part) => {
       const [name = "", ...indexes] = part.split(/(?=\[)/);
       const variable = find(decoded(name));
-      if (variable !== undefined) {
-        const ranges = indexes.map((each) => rangeOf(each, separator === ";"));
-        return [cutVariable(variable, ranges, name)];
-      }
+      if (variable !== undefined) return [cutVariable(variable, indexes, name, separator === ";")];
       const again = decoded(part);
       if (again === part || decodings === 0) throw wrong("variable", "the name of a variable", name);
       return cutAll(again, decodings - 1);
@@ -95,20 +81,6 @@ export function cutVariables<V extends CuttableVariable>(
   if (new Set(slices.map(({ variable }) => variable)).size < slices.length)
     throw wrong("variable", "each variable once", constraint);
   return slices;
-}
-
-/**
- * Parses the indexes of one axis; undefined for `[]`, all of it.
- * @param mayBeOpen Whether the last index may be left out.
- */
-function rangeOf(text: string, mayBeOpen: boolean): IndexRange | undefined {
-  if (mayBeOpen && text === "[]") return undefined;
-  const [, one, two, three] = /^\[(\d{1,15})(?::(\d{0,15}))?(?::(\d{0,15}))?\]$/.exec(text) ?? [];
-  const end = three ?? two ?? one;
-  if (one === undefined || (end === "" && !mayBeOpen) || (three !== undefined && two === ""))
-    throw wrong("indexes", "[index], [first:last] or [first:stride:last]", text);
-  const stride = three === undefined ? 1 : Number(two);
-  return { first: Number(one), stride, last: end === "" ? undefined : Number(end) };
 }
 
 /** Undoes one level of percent escapes. */
@@ -120,29 +92,44 @@ function decoded(text: string): string {
   }
 }
 
-/** Returns all of a variable, or the given indexes of its first axes. @throws ZpublishError `invalid-query` */
+/**
+ * Returns all of a variable, or the given indexes of its first axes: `[0:2:8]`.
+ * @param mayBeOpen Whether the last index may be left out.
+ * @throws ZpublishError `invalid-query`
+ */
 export function cutVariable<V extends CuttableVariable>(
   variable: V,
-  indexes: readonly (IndexRange | undefined)[] = [],
+  indexes: readonly string[] = [],
   name = "",
+  mayBeOpen = false,
 ): Slice<V> {
   const { shape } = variable;
   if (indexes.length > shape.length)
     throw wrong("indexes", `indexes of ${shape.length} axes of '${name}'`, `those of ${indexes.length}`);
   const axes = shape.map((length, axis): IndexStep => {
-    const range = indexes[axis];
-    if (range === undefined) return { begin: 0, count: length, step: 1 };
-    const { first, stride, last = length - 1 } = range;
+    const text = indexes[axis];
+    if (text === undefined || (mayBeOpen && text === "[]")) return { begin: 0, count: length, step: 1 };
+    const { first, stride, last = length - 1 } = rangeOf(text, mayBeOpen);
     if (first > last || last >= length || stride < 1)
       throw wrong(
         "indexes",
         `indexes within 0 to ${length - 1} of axis ${axis} of '${name}', ascending, and a stride of at least 1`,
-        `[${first}:${stride}:${last}]`,
+        text,
       );
     return { begin: first, count: Math.floor((last - first) / stride) + 1, step: stride };
   });
   const isWhole = axes.every(({ count }, axis) => count === shape[axis]);
   return { variable, axes, shape: axes.map(({ count }) => count), isWhole };
+}
+
+/** Parses `[first:stride:last]`: unlike in Python, the stride is in the middle and the last index is part of it. */
+function rangeOf(text: string, mayBeOpen: boolean) {
+  const [, one, two, three] = /^\[(\d{1,15})(?::(\d{0,15}))?(?::(\d{0,15}))?\]$/.exec(text) ?? [];
+  const end = three ?? two ?? one;
+  if (one === undefined || (end === "" && !mayBeOpen) || (three !== undefined && two === ""))
+    throw wrong("indexes", "[index], [first:last] or [first:stride:last]", text);
+  const stride = three === undefined ? 1 : Number(two);
+  return { first: Number(one), stride, last: end === "" ? undefined : Number(end) };
 }
 
 function wrong(type: string, expected: string, received: string): Error {

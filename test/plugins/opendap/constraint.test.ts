@@ -114,7 +114,7 @@ t.test("constraints of DAP4 are read as clients send them", async (t) => {
 t.test("a slice is whole if all of its axes are", async (t) => {
   const variable = { shape: [4, 3] };
   t.equal(cutVariable(variable).isWhole, true);
-  t.equal(cutVariable(variable, [{ first: 0, stride: 1, last: 3 }]).isWhole, true);
-  t.equal(cutVariable(variable, [{ first: 0, stride: 1, last: 2 }]).isWhole, false);
-  t.strictSame(cutVariable(variable, [{ first: 1, stride: 2, last: 3 }]).shape, [2, 3]);
+  t.equal(cutVariable(variable, ["[0:3]"]).isWhole, true);
+  t.equal(cutVariable(variable, ["[0:2]"]).isWhole, false);
+  t.strictSame(cutVariable(variable, ["[1:2:3]"]).shape, [2, 3]);
 });
