@@ -50,7 +50,6 @@ export {
   createFileBody,
   type FileColumn,
   type FileRows,
-  joinPieces,
 } from "./export/file-body.js";
 export { NC, type NcAttribute, type NcType, netcdfAttributes, netcdfStorage } from "./export/netcdf-types.js";
 export { writeNetcdf } from "./export/netcdf-writer.js";

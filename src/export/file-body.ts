@@ -62,7 +62,7 @@ export function createFileBody(header: Uint8Array, sections: readonly FileRows[]
  * Joins small pieces, so that a header of up to 256 KiB is sent with the first values: an error in reading these is answered as any
  * other, not by a broken connection.
  */
-export async function* joinPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* joinPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const joined = new Uint8Array(COLLECTED_BYTES);
   let length = 0;
   for await (const piece of pieces) {

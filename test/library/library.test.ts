@@ -33,6 +33,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "indexOf",
     "indexRange",
     "jsonReply",
+    "keepPromise",
     "labelSelection",
     "labelText",
     "netcdfAttributes",

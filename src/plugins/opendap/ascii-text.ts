@@ -2,6 +2,8 @@ import { type NumericArray, shortestFloat } from "../../plugin-api.js";
 
 /** Items of a variable that are written as text, from the item with number `firstItem` on. Plain data: it goes to a worker. */
 export interface AsciiTask {
+  /** Text before them. */
+  readonly before: string;
   readonly values: NumericArray | readonly string[];
   /** Bytes of a float; undefined for other types. */
   readonly floatBytes: number | undefined;
@@ -13,9 +15,9 @@ export interface AsciiTask {
  * Writes values in the layout of `.ascii`: a row per line, with the indexes of its other axes before it: `[0][3], 1.5, 2.5`. Runs in the
  * pool.
  */
-export default function writeAscii({ values, floatBytes, shape, firstItem }: AsciiTask): Uint8Array {
+export default function writeAscii({ before, values, floatBytes, shape, firstItem }: AsciiTask): Uint8Array {
   const rowLength = shape.at(-1) ?? 1;
-  let text = "";
+  let text = before;
   for (let index = 0; index < values.length; index += 1) {
     const item = firstItem + index;
     text += item % rowLength === 0 ? rowBegin(shape, item / rowLength) : ", ";

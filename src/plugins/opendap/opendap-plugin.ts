@@ -3,7 +3,6 @@ import {
   type ErrorFacts,
   type ErrorReply,
   type FileBody,
-  joinPieces,
   keepPromise,
   type Plugin,
   type PluginContext,
@@ -198,31 +197,34 @@ function assertSize(
 async function createAscii(source: ValuesOf, dds: string, slices: readonly DapSlice[]): Promise<FileBody> {
   const { snapshot, values } = source;
 
+  /** What is written before values is sent with them: an error in reading the first ones is answered as any other. */
   async function* pieces(signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    yield Buffer.from(`${dds}${"-".repeat(45)}\n`);
+    let before = `${dds}${"-".repeat(45)}\n`;
     for (const slice of slices) {
       const { array, name, text } = slice.variable;
       const { axes, shape } = slice;
-      const lengths = shape.map((length) => `[${length}]`).join("");
-      yield Buffer.from(shape.length === 0 ? `${name}, ` : `${name}${lengths}\n`);
+      before +=
+        shape.length === 0 ? `${name}, ` : `${name}${shape.map((length) => `[${length}]`).join("")}\n`;
       const { kind, itemSize } = array.variable.dataType;
       const floatBytes = kind === "f" ? itemSize : undefined;
       let firstItem = 0;
-      const format = (items: AsciiTask["values"]) => {
-        const task: AsciiTask = { values: items, floatBytes, shape, firstItem };
+      const format = async (items: AsciiTask["values"]) => {
+        const task: AsciiTask = { before, values: items, floatBytes, shape, firstItem };
         firstItem += items.length;
+        before = "";
         return values.run<Uint8Array>(FORMATTER, task, { signal });
       };
       if (text !== undefined)
         for await (const texts of readTexts({ ...source, signal }, slice))
-          yield await format(texts.map((each) => Buffer.from(each).toString(text.encoding)));
+          yield format(texts.map((each) => Buffer.from(each).toString(text.encoding)));
       else
         for await (const block of values.stream(snapshot, array, axes, { signal, pieceBytes: ASCII_BYTES }))
-          yield await format(block.values!);
-      yield Buffer.from("\n");
+          yield format(block.values!);
+      before += "\n";
     }
+    yield Buffer.from(before);
   }
-  return { pieces: (_, signal) => joinPieces(pieces(signal)) };
+  return { pieces: (_, signal) => pieces(signal) };
 }
 
 function* writePage({ dataset, fileName, request }: Question): Generator<string> {

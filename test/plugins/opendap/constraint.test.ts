@@ -68,7 +68,7 @@ t.test("constraints that cannot be are refused", async (t) => {
     ["lat[0:]", /\[first:last\]/],
     ["lat[]", /\[index\]/],
     ["lat[0", /received '\[0'/],
-    ["lat[0]x[0]", /received '\[0\]x'/],
+    ["t2m[0]x[0]", /received '\[0\]x'/],
     ["[0]", /name of a variable, received '\[0\]'/],
     ["lat[0][0]", /indexes of 1 axes of 'lat', received 'those of 2'/],
     ["crs[0]", /indexes of 0 axes/],
