@@ -55,11 +55,38 @@ function parseCatalog(xml: string): XmlNode {
 const childrenOf = (node: XmlNode | undefined, tag: string) =>
   (node?.children ?? []).filter((child) => child.tag === tag);
 
+/** Attributes that the schema demands, and elements that it has in an element, in their order: InvCatalog.1.0.2.xsd. */
+const SCHEMA: Readonly<Record<string, { readonly attributes: string[]; readonly children: string[] }>> = {
+  catalog: { attributes: ["version"], children: ["service", "dataset"] },
+  service: { attributes: ["name", "serviceType", "base"], children: [] },
+  dataset: { attributes: ["name"], children: ["access", "dataset"] },
+  access: { attributes: ["serviceName", "urlPath"], children: [] },
+  catalogRef: { attributes: ["name", "xlink:href", "xlink:title"], children: [] },
+};
+
+/** @throws Error if an element does not obey the schema */
+function checkSchema({ tag, attributes, children }: XmlNode, services: ReadonlySet<string>): void {
+  const rules = SCHEMA[tag];
+  const missing = rules?.attributes.filter((name) => attributes[name] === undefined);
+  if (missing?.length !== 0) throw new Error(`<${tag}>: expected ${missing ?? "a known element"}`);
+  if (tag === "access" && !services.has(attributes.serviceName as string))
+    throw new Error(`<access>: unknown service ${attributes.serviceName}`);
+  // Folders are a substitution group of datasets, so that both may be mixed.
+  const places = children.map((child) => rules?.children.indexOf(child.tag.replace("catalogRef", "dataset")));
+  if (places.some((place, at) => place === undefined || place < (places[at - 1] ?? 0)))
+    throw new Error(`<${tag}>: wrong order of ${children.map((child) => child.tag)}`);
+  for (const child of children) checkSchema(child, services);
+}
+
 async function readCatalog(url: string, headers: Record<string, string> = {}) {
   const answer = await fetch(url, { headers });
   if (answer.status !== 200) throw new Error(`${url}: ${answer.status}`);
   const catalog = parseCatalog(await answer.text());
   const [top] = childrenOf(catalog, "dataset");
+  checkSchema(
+    catalog,
+    new Set(childrenOf(catalog, "service").map(({ attributes }) => attributes.name as string)),
+  );
   return {
     catalog,
     answer,
