@@ -29,7 +29,7 @@ export interface DatasetProvider {
    * @throws if that cannot be told now
    */
   readonly versionOf?: (id: string) => Promise<string | undefined>;
-  /** Tells whether a dataset offers its file unless it turns out to be none when it is opened. Default: that is known of open datasets. */
+  /** Tells whether a dataset will offer its file once it is open. Default: that cannot be told before. */
   readonly offersFile?: (id: string) => boolean;
   /** True if reading a dataset takes requests to other machines: it is described only for a page. Default: false. */
   readonly isRemote?: boolean;

@@ -227,14 +227,14 @@ function atRoot(route: Route, id: string): Route {
   return { ...route, path, given: { ...route.given, dataset_id: id } };
 }
 
-/** Path of a store by the name of its dataset with `.zarr`; the same of a dataset that is published alone. */
+/** Path of a store that has the name of its dataset with `.zarr`; the same if the dataset is published alone. */
 const STORE_NAME = /^\/datasets\/([^/]+)\.zarr(\/.*)?$/;
 const SINGLE_STORE_NAME = /^\/([^/]+)\.zarr(\/.*)?$/;
 
 /**
- * Returns what finds the store behind `/datasets/{id}.zarr`: it is that of `/datasets/{id}/zarr`, under a URL by whose ending xarray
- * knows it. Datasets come first: if there is one with the id `a.zarr`, `/datasets/a.zarr` is that dataset, and `/datasets/a.zarr.zarr`
- * its store.
+ * Returns a function that finds the path `/datasets/{id}/zarr` of a store by its other path, `/datasets/{id}.zarr`: from that ending,
+ * xarray knows the engine. Datasets come first: if one has the id `a.zarr`, `/datasets/a.zarr` is that dataset, and
+ * `/datasets/a.zarr.zarr` its store.
  */
 function storeAlias(
   datasets: Pick<DatasetRegistry, "has" | "listAgain">,
