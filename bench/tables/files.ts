@@ -56,8 +56,12 @@ export const files: BenchTable = {
   },
 };
 
-/** Makes the files if they are not there. */
-async function openFiles({ size, parent = DATA_DIRECTORY, onProgress }: BenchContext): Promise<string> {
+/** Makes the files if they are not there. @returns Their folder */
+export async function openFiles({
+  size,
+  parent = DATA_DIRECTORY,
+  onProgress,
+}: BenchContext): Promise<string> {
   const { steps, variables, chunks, remoteSteps } = SIZES[size];
   const numbers = [steps, variables, chunks].map(String);
   const folder = join(parent, `files-${numbers.join("-")}-v${FORMAT}`);
@@ -170,7 +174,12 @@ async function startXpublish(
   }
 }
 
-async function compareWithFile({ freshFolder }: BenchContext, folder: string, peer: string | undefined) {
+/** Compares what zpublish and a peer serve over `zarr/` with the file. @throws Error if it differs */
+export async function compareWithFile(
+  { freshFolder }: BenchContext,
+  folder: string,
+  peer: string | undefined,
+) {
   const file = join(folder, "field.nc");
   const datasets = { field: file, directory: join(folder, "field.zarr") };
   await withZpublish({ datasets, scratch: freshFolder("compare") }, async ({ baseUrl }) => {

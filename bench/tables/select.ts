@@ -114,7 +114,7 @@ async function askPeer(url: string, body?: string): Promise<PeerTime> {
 }
 
 /** @throws Error if values are not those that are expected */
-function checkValues(received: ArrayLike<number>, expected: ArrayLike<number>): void {
+export function checkValues(received: ArrayLike<number>, expected: ArrayLike<number>): void {
   const at = Array.from(expected).findIndex((value, index) => value !== received[index]);
   if (received.length !== expected.length || at !== -1)
     throw new Error(

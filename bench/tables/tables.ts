@@ -1,6 +1,7 @@
 import type { BenchTable } from "../harness/harness.js";
 import { codecs } from "./codecs.js";
 import { collections } from "./collections.js";
+import { dap } from "./dap.js";
 import { explore } from "./explore.js";
 import { files } from "./files.js";
 import { joined } from "./joined.js";
@@ -28,4 +29,5 @@ export const TABLES: Readonly<Record<string, BenchTable>> = {
   collections,
   joined,
   select,
+  dap,
 };

@@ -30,6 +30,7 @@ function contextWith(builds: readonly Build[]): BenchContext {
 
 /** Clients that a table runs. */
 const CLIENTS: Readonly<Record<string, Parameters<typeof clientMissing>>> = {
+  dap: ["fsspec", "h5netcdf", "h5py", "netcdf4", "xarray"],
   explore: ["chromium"],
   files: ["h5netcdf", "h5py", "netcdf4", "xarray"],
   select: ["h5py", "netcdf4"],
