@@ -28,6 +28,7 @@ In a shell
   curl ${url}/datasets
   curl ${url}/datasets/climate/groups
   curl ${url}/datasets/air/zarr/.zmetadata
+  ncdump -h ${url}/datasets/air/opendap/air.nc
   gdalinfo 'ZARR:"/vsicurl/${url}/datasets/air/zarr":/air:0'
 
 Ctrl-C ends it.
