@@ -36,15 +36,20 @@ interface Routing {
   /** Matches of recent paths, by path without the root path. */
   readonly matches: BoundedMap<CountedMatch>;
   readonly datasets: RouteDatasets | undefined;
-  readonly aliasOf: FindAlias | undefined;
+  readonly alias: PathAlias | undefined;
 }
 
-/**
- * Returns the path by which routes know what a request names by another one; undefined if the path is no such name.
- * @param rawPath As it came, without the root path.
- * @throws ZpublishError if that cannot be told now
- */
-type FindAlias = (rawPath: string) => MaybePromise<string | undefined>;
+/** Another name of paths that routes have. */
+interface PathAlias {
+  /** Matches paths, without the root path, that may be such names. */
+  readonly pattern: RegExp;
+  /**
+   * Returns the path that routes have; undefined if the name is none.
+   * @param match Match of the pattern.
+   * @throws ZpublishError if that cannot be told now
+   */
+  readonly find: (match: readonly string[]) => MaybePromise<string | undefined>;
+}
 
 /** The datasets that routes are about. */
 interface RouteDatasets {
@@ -70,9 +75,10 @@ function handleRequest(exchange: Exchange, routing: Routing): void | Promise<voi
   }
   exchange.rawPath = rawPath;
   // No other name takes a body, which must be received at once.
-  const alias = exchange.method === "POST" ? undefined : routing.aliasOf?.(rawPath);
-  if (!(alias instanceof Promise)) return handlePath(exchange, alias ?? rawPath, routing);
-  const pending = alias.then((path) => handlePath(exchange, path ?? rawPath, routing));
+  const match = exchange.method === "POST" ? undefined : routing.alias?.pattern.exec(rawPath);
+  const found = match ? routing.alias?.find(match) : undefined;
+  if (!(found instanceof Promise)) return handlePath(exchange, found ?? rawPath, routing);
+  const pending = found.then((path) => handlePath(exchange, path ?? rawPath, routing));
   copyHead(exchange, pending);
   return pending;
 }
@@ -373,8 +379,8 @@ export interface HttpApp extends AccessOptions {
   readonly routes: readonly Route[];
   /** The datasets that routes are about. Default: none has to be prepared. */
   readonly datasets?: RouteDatasets;
-  /** Finds the paths of routes behind other names. Default: there are none. */
-  readonly aliasOf?: FindAlias;
+  /** Another name of some paths. Default: there is none. */
+  readonly alias?: PathAlias;
   /** Prefix of all paths: empty (the default), or begins with a slash and ends without one. */
   readonly rootPath?: string;
   /** `*` (the default), origins separated by commas, or empty: other origins may read nothing. */
@@ -434,7 +440,7 @@ export function prepareApp(
       rootPath,
       matches: createBoundedMap({ maxEntries: MAX_REMEMBERED_PATHS }),
       datasets: app.datasets,
-      aliasOf: app.aliasOf,
+      alias: app.alias,
     },
     cors,
     cacheControl,

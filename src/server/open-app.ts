@@ -14,6 +14,7 @@ import type { OverviewOptions } from "../dataset/overviews/overviews.js";
 import type { ProviderSpec } from "../dataset/providers/provider-handle.js";
 import type { RefreshScheduler } from "../dataset/refresh-scheduler.js";
 import { messageOf, ZpublishError } from "../errors.js";
+import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { assertRoot, isCollectionRoot } from "../find/collection-root.js";
 import { createKeptIndexes } from "../formats/kept-indexes.js";
@@ -232,18 +233,14 @@ const STORE_NAME = /^\/datasets\/([^/]+)\.zarr(\/.*)?$/;
 const SINGLE_STORE_NAME = /^\/([^/]+)\.zarr(\/.*)?$/;
 
 /**
- * Returns a function that finds the path `/datasets/{id}/zarr` of a store by its other path, `/datasets/{id}.zarr`: from that ending,
- * xarray knows the engine. Datasets come first: if one has the id `a.zarr`, `/datasets/a.zarr` is that dataset, and
- * `/datasets/a.zarr.zarr` its store.
+ * Creates the alias `/datasets/{id}.zarr` of the path of a store, `/datasets/{id}/zarr`: from that ending, xarray knows the engine.
+ * Datasets come first: if one has the id `a.zarr`, `/datasets/a.zarr` is that dataset, and `/datasets/a.zarr.zarr` its store.
  */
 function storeAlias(
   datasets: Pick<DatasetRegistry, "has" | "listAgain">,
   config: Pick<ServerConfig, "single">,
-): NonNullable<HttpApp["aliasOf"]> {
-  const pattern = config.single ? SINGLE_STORE_NAME : STORE_NAME;
-  return (rawPath) => {
-    const [, rawId, rest = ""] = pattern.exec(rawPath) ?? [];
-    if (rawId === undefined) return undefined;
+): NonNullable<HttpApp["alias"]> {
+  function find([, rawId = "", rest = ""]: readonly string[]): MaybePromise<string | undefined> {
     const path = `${datasetPathOf(config)(rawId)}zarr${rest}`;
     const id = decoded(rawId);
     // The router says what is wrong with it.
@@ -253,7 +250,8 @@ function storeAlias(
     // Both may be newer than the last lists.
     const listing = datasets.has(id) ? undefined : datasets.listAgain(id);
     return listing === undefined ? path : listing.then(() => (datasets.has(named) ? undefined : path));
-  };
+  }
+  return { pattern: config.single ? SINGLE_STORE_NAME : STORE_NAME, find };
 }
 
 /** Percent-decodes a segment of a path; undefined if it is no valid one. */
@@ -371,7 +369,7 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
         needsToken: tokens !== undefined,
       }),
       datasets,
-      aliasOf: storeAlias(datasets, config),
+      alias: storeAlias(datasets, config),
       rootPath: config.rootPath,
       corsOrigin: config.corsOrigin,
       cacheControl: config.cacheControl,
