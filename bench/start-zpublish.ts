@@ -4,8 +4,8 @@ import { runChild, startChild, stopChild, waitForLine } from "./children.js";
 import { type Build, THIS_BUILD } from "./harness/harness.js";
 import type { RunningSubject } from "./subjects/subject.js";
 
-/** Options of Node.js that the program's first line gives it if it is started by its name. */
-function optionsOf(program: string): readonly string[] {
+/** Returns the options of Node.js that the program's first line gives it if it is started by its name. */
+export function optionsOf(program: string): readonly string[] {
   const [first = ""] = readFileSync(program, "utf8").split("\n", 1);
   return first.split(/\s+/).filter((word) => word.startsWith("--"));
 }

@@ -8,6 +8,7 @@ import { joined } from "./joined.js";
 import { latency } from "./latency.js";
 import { overviews, transcodeCold, warm } from "./made-chunks.js";
 import { memory } from "./memory.js";
+import { references } from "./references.js";
 import { remote } from "./remote.js";
 import { select } from "./select.js";
 import { start } from "./start.js";
@@ -28,6 +29,7 @@ export const TABLES: Readonly<Record<string, BenchTable>> = {
   start,
   collections,
   joined,
+  references,
   select,
   dap,
 };

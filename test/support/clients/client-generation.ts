@@ -25,16 +25,18 @@ exec chroot "$root" "$@"`;
 /**
  * The command that runs a program of a generation. In the root, it sees this network, the folder for temporary files and
  * the checkout under the same paths; its working directory is `/`. A signal to the child reaches the program.
+ * @param root Another root, of any version of Debian.
  */
 export function commandOf(
   generation: Generation,
   program: string,
   args: readonly string[],
+  root = ROOT,
 ): [program: string, args: string[]] {
   if (generation === "system") return [program, [...args]];
   return [
     "unshare",
-    ["--mount", "sh", "-c", ENTER_ROOT, "sh", ROOT, tmpdir(), PACKAGE_ROOT, program, ...args],
+    ["--mount", "sh", "-c", ENTER_ROOT, "sh", root, tmpdir(), PACKAGE_ROOT, program, ...args],
   ];
 }
 
