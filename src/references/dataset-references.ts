@@ -27,12 +27,22 @@ export interface ReferenceRules {
 /** A chunk in kerchunk's references: where it lies, or its bytes. */
 export type ChunkReference = Partial<BytePlace> & { readonly bytes?: Uint8Array };
 
-/** A metadata document; or chunks of an array that follow one another in C order, `reference` undefined for absent ones. */
+/** A chunk of an array; `reference` is undefined if it is absent. */
+interface ReferredChunk {
+  readonly key: string;
+  /** Its number in the grid, counted in C order. */
+  readonly number: number;
+  readonly reference: ChunkReference | undefined;
+}
+
+/** A metadata document; or chunks of an array, in the order of the files that have them. Absent ones may be left out. */
 export type ReferenceStep =
   | { readonly key: string; readonly document: JsonObject }
   | {
       readonly path: string;
-      readonly chunks: readonly { readonly key: string; readonly reference: ChunkReference | undefined }[];
+      /** Number of all chunks of the array. */
+      readonly count: number;
+      readonly chunks: readonly ReferredChunk[];
     };
 
 /** Decoded bytes up to which an array is written into the references, unless its chunks lie where clients can read them. */
@@ -53,17 +63,26 @@ interface LocatedChunk {
   readonly place: BytePlace | typeof HIDDEN | undefined;
 }
 
-/** Finds the chunks of an array, in C order and in lots. @throws ZpublishError `source-changed`, `source-unreadable`, `cancelled` */
+/**
+ * Finds the chunks of an array in lots, those of a file one after the other. Where files can be listed, those that are not there are left
+ * out, and their chunks.
+ * @throws ZpublishError `source-changed`, `source-unreadable`, `cancelled`
+ */
 async function* locatedChunks(
   { plan }: ServedArray,
   signal: AbortSignal,
 ): AsyncGenerator<readonly LocatedChunk[]> {
   const reader = openChunkReader(plan.source);
-  const locate = plan.kind === "passthrough" ? reader.locate : undefined;
+  const isPassed = plan.kind === "passthrough";
+  const locate = isPassed ? reader.locate : undefined;
   const { gridShape } = plan.served;
+  const { chunksPerFile = [], list } = (isPassed && reader.files) || {};
+  const filesAlong = gridShape.map((count, axis) => Math.ceil(count / (chunksPerFile[axis] ?? 1)));
+  const listed = plan.absentIsAbsent ? await list?.(filesAlong) : undefined;
 
   function placeOf(coords: readonly number[]): MaybePromise<LocatedChunk["place"]> {
-    return whenDone(locate === undefined ? HIDDEN : locate(coords), (place) => {
+    const located = locate === undefined ? HIDDEN : locate(coords, listed !== undefined);
+    return whenDone(located, (place) => {
       // Clients take an absent chunk for fill values, unless the server fills it with others.
       if (!plan.absentIsAbsent) return place ?? HIDDEN;
       if (place !== HIDDEN) return place;
@@ -71,6 +90,14 @@ async function* locatedChunks(
         versions.some(({ token }) => token !== undefined) ? HIDDEN : undefined,
       );
     });
+  }
+
+  function* chunkCoords(): Generator<readonly number[]> {
+    for (const file of listed ?? indexesIn(filesAlong)) {
+      const first = file.map((index, axis) => index * (chunksPerFile[axis] ?? 1));
+      const counts = first.map((from, axis) => Math.min(chunksPerFile[axis] ?? 1, gridShape[axis]! - from));
+      for (const inFile of indexesIn(counts)) yield inFile.map((index, axis) => first[axis]! + index);
+    }
   }
 
   // Places in an index say nothing about another version of its file.
@@ -85,7 +112,7 @@ async function* locatedChunks(
   }
 
   let lot: (readonly number[])[] = [];
-  for (const coords of indexesIn(gridShape)) {
+  for (const coords of chunkCoords()) {
     if (lot.push(coords) < LOT) continue;
     yield await locateAll(lot);
     lot = [];
@@ -137,11 +164,17 @@ export async function* referenceSteps(
       yield { key: `${path}/.zarray`, document: { ...array.document } };
       yield { key: `${path}/.zattrs`, document: array.zattrs };
       const referenceOf = createReferenceOf(snapshot, array, rules);
+      const { gridShape } = array.plan.served;
+      const numberOf = (coords: readonly number[]) =>
+        coords.reduce((number, index, axis) => number * gridShape[axis]! + index, 0);
       for await (const lot of locatedChunks(array, rules.signal))
         yield {
           path,
+          count: elementCount(gridShape),
           chunks: await mapInLots(lot, LOT, (chunk) =>
-            whenDone(referenceOf(chunk), (reference) => ({ key: chunk.key, reference })),
+            whenDone(referenceOf(chunk), (reference) => ({
+              ...{ key: chunk.key, number: numberOf(chunk.coords), reference },
+            })),
           ),
         };
     }

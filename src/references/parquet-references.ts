@@ -21,17 +21,20 @@ export async function writeParquetReferences(
 ): Promise<void> {
   const metadata: Record<string, JsonObject> = {};
   let path = "";
-  let record = 0;
-  let rows: (ChunkReference | undefined)[] = [];
+  /** Rows of files that are not written yet, by the number of the file; and how many of them were found. */
+  const records = new Map<number, { readonly rows: (ChunkReference | undefined)[]; found: number }>();
 
-  async function flush(): Promise<void> {
-    if (rows.some((row) => row !== undefined)) {
-      const file = join(folder, ...path.split("/"), `refs.${record}.parq`);
-      await mkdir(dirname(file), { recursive: true });
-      await writeFile(file, await parquetOf(rows));
-    }
-    record++;
-    rows = [];
+  async function write(record: number): Promise<void> {
+    const { rows = [] } = records.get(record) ?? {};
+    records.delete(record);
+    if (rows.every((row) => row === undefined)) return;
+    const file = join(folder, ...path.split("/"), `refs.${record}.parq`);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, await parquetOf(rows));
+  }
+
+  async function writeAll(): Promise<void> {
+    for (const record of records.keys()) await write(record);
   }
 
   for await (const step of referenceSteps(snapshot, rules)) {
@@ -39,17 +42,19 @@ export async function writeParquetReferences(
       metadata[step.key] = step.document;
       continue;
     }
-    if (step.path !== path) {
-      await flush();
-      path = step.path;
-      record = 0;
-    }
-    for (const { reference } of step.chunks) {
-      rows.push(reference);
-      if (rows.length === RECORD_SIZE) await flush();
+    if (step.path !== path) await writeAll();
+    path = step.path;
+    for (const { number, reference } of step.chunks) {
+      const record = Math.floor(number / RECORD_SIZE);
+      const length = Math.min(RECORD_SIZE, step.count - record * RECORD_SIZE);
+      const found = records.get(record) ?? { rows: Array(length).fill(undefined), found: 0 };
+      records.set(record, found);
+      found.rows[number % RECORD_SIZE] = reference;
+      found.found++;
+      if (found.found === length) await write(record);
     }
   }
-  await flush();
+  await writeAll();
   const content = { metadata, zarr_consolidated_format: 1, record_size: RECORD_SIZE };
   await writeFile(join(folder, ".zmetadata"), stringifyJson(content));
 }

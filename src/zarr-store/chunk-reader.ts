@@ -1,9 +1,11 @@
 import { type Stats, stat } from "node:fs";
+import { relative } from "node:path";
 import { isMissing, ZpublishError } from "../errors.js";
 import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
-import type { ObjectRange } from "../stores/byte-store.js";
+import { workThrough } from "../event-loop/work-through.js";
+import type { ByteStore, ObjectRange } from "../stores/byte-store.js";
 import { codeOf, versionOf } from "../stores/file-calls.js";
-import { createStoreFiles } from "../stores/file-store.js";
+import { createFileStore, createStoreFiles } from "../stores/file-store.js";
 import type { FreshObjects } from "../stores/object-versions.js";
 import {
   type BytePlace,
@@ -11,6 +13,7 @@ import {
   type ChunkReader,
   encodeChunkKey,
   type FileChunks,
+  parseChunkKey,
   placeOfPart,
   type ReadOptions,
   type ShardChunks,
@@ -52,6 +55,8 @@ interface ChunkStore {
   readonly readWhole?: (path: string, options: ReadOptions) => Promise<StoredChunk | undefined>;
   readonly urlFor?: ((path: string, seconds: number) => Promise<string | undefined>) | undefined;
   exists(path: string): Promise<boolean>;
+  /** As in `ByteStore`. */
+  readonly list: ByteStore["list"];
   /** As in `ByteStore`. */
   placeOf(path: string): MaybePromise<BytePlace | undefined>;
 }
@@ -102,6 +107,24 @@ function createReader(source: FileChunks | ShardChunks, files: ChunkStore): Chun
     }));
   }
 
+  async function listFiles(gridShape: readonly number[]): Promise<readonly number[][]> {
+    const { directory, keyEncoding, metadataFile } = source;
+    const keys = await keysBelow(directory === "" ? "" : `${directory}/`, keyEncoding.separator, files.list);
+    const origin = gridShape.map(() => 0);
+    if (metadataFile !== undefined)
+      await assertMetadataExists(files, metadataFile, encodeChunkKey(origin, keyEncoding));
+    const inGrid: number[][] = [];
+    for (const key of keys) {
+      // The only chunk of a scalar is `c` alone.
+      const text = keyEncoding.name === "v2" ? key : key === "c" ? "0" : (/^c\.(.+)/.exec(key)?.[1] ?? "");
+      const coords = parseChunkKey(text, gridShape);
+      if (coords !== undefined) inGrid.push(coords);
+    }
+    const orderOf = (coords: readonly number[]) =>
+      coords.reduce((number, index, axis) => number * gridShape[axis]! + index, 0);
+    return inGrid.sort((one, other) => orderOf(one) - orderOf(other));
+  }
+
   return {
     version(chunkCoords, options = {}) {
       const { key, path } = finder.placeOf(chunkCoords);
@@ -119,14 +142,18 @@ function createReader(source: FileChunks | ShardChunks, files: ChunkStore): Chun
       const use = () => files.use(path, isWhole ? "none" : next, useFile, options.wasChecked);
       return whenDone(orConfirmAbsence(key, use, isAbsent), (found) => found?.value);
     },
-    locate(chunkCoords) {
+    files: { chunksPerFile: chunksPerFileOf(source), list: files.list && listFiles },
+    locate(chunkCoords, isStored = false) {
       const place = finder.placeOf(chunkCoords);
       const { key, path } = place;
       const isAbsent = (found: unknown) => found === undefined;
-      const find = (): MaybePromise<BytePlace["part"] | "whole"> =>
-        isWhole
-          ? whenDone(files.version(path, "none", {}), ({ token }) => (token === undefined ? token : "whole"))
-          : files.use(path, next, (file) => finder.find(file, place), undefined);
+      function find(): MaybePromise<BytePlace["part"] | "whole"> {
+        if (!isWhole) return files.use(path, next, (file) => finder.find(file, place), undefined);
+        if (isStored) return "whole";
+        return whenDone(files.version(path, "none", {}), ({ token }) =>
+          token === undefined ? token : "whole",
+        );
+      }
       return whenDone(orConfirmAbsence(key, find, isAbsent), (part) =>
         part === undefined
           ? undefined
@@ -137,6 +164,28 @@ function createReader(source: FileChunks | ShardChunks, files: ChunkStore): Chun
       ? { urlFor: (chunkCoords, seconds) => urlFor(finder.placeOf(chunkCoords).path, seconds) }
       : undefined),
   };
+}
+
+/** Folders that are listed at a time. */
+const LISTED_AT_ONCE = 8;
+
+/** Lists keys below a folder with dots in place of slashes; such as chunks may have, and others. */
+async function keysBelow(folder: string, separator: string, list: ChunkStore["list"]): Promise<string[]> {
+  const { objects = [], prefixes = [] } = (await list?.(folder)) ?? {};
+  if (separator === ".") return [...objects];
+  const keys = objects.filter((name) => !name.includes("."));
+  const folders = prefixes.filter((name) => /^(?:c|\d+)$/.test(name));
+  await workThrough(folders, LISTED_AT_ONCE, async (name) => {
+    for (const key of await keysBelow(`${folder}${name}/`, separator, list)) keys.push(`${name}.${key}`);
+  });
+  return keys;
+}
+
+/** Returns the chunks of a file along each axis. */
+function chunksPerFileOf(source: FileChunks | ShardChunks): readonly number[] {
+  if (source.kind === "files") return [];
+  const [first, ...inner] = source.levels.map(({ chunksPerShard }) => chunksPerShard);
+  return inner.reduce((counts, each) => counts.map((count, axis) => count * each[axis]!), first ?? []);
 }
 
 /** Finds chunks that are files of their own. */
@@ -173,7 +222,9 @@ async function assertMetadataExists(files: ChunkStore, metadataFile: string, key
 }
 
 function localFiles(source: ChunkFiles, mayBlock: boolean): ChunkStore {
-  const { calls, version, read } = createStoreFiles(source.root ?? source.directory, mayBlock);
+  const root = source.root ?? source.directory;
+  const { calls, version, read } = createStoreFiles(root, mayBlock);
+  const { list } = createFileStore(root);
   return {
     name: "",
     looksTwice: true,
@@ -186,6 +237,12 @@ function localFiles(source: ChunkFiles, mayBlock: boolean): ChunkStore {
       );
     },
     placeOf: (path) => ({ location: path }),
+    list:
+      list &&
+      ((folder) => {
+        const below = relative(root, folder);
+        return list(below === "" ? "" : `${below}/`);
+      }),
     exists: (path) =>
       calls
         .call<Stats>((done) => stat(path, done))
@@ -245,6 +302,7 @@ function objectFiles(objects: FreshObjects): ChunkStore {
     },
     urlFor: store.urlFor && ((path, seconds) => store.urlFor?.(path, seconds) ?? Promise.resolve(undefined)),
     placeOf: (path) => store.placeOf?.(path),
+    list: store.list,
     exists: async (path) => (await objects.look(path, "none")).version !== undefined,
   };
 }

@@ -43,9 +43,15 @@ export interface ChunkReader extends ChunkBytes {
   /**
    * Finds where other programs read the stored bytes of a chunk; undefined if it is absent, {@link HIDDEN} if they cannot. The bytes are
    * not read. Default: all are hidden.
+   * @param isStored Whether {@link files} has listed its file, so that it is not looked for. Default false.
    * @throws ZpublishError as `version`
    */
-  readonly locate?: (chunkCoords: readonly number[]) => MaybePromise<BytePlace | typeof HIDDEN | undefined>;
+  readonly locate?: (
+    chunkCoords: readonly number[],
+    isStored?: boolean,
+  ) => MaybePromise<BytePlace | typeof HIDDEN | undefined>;
+  /** Files or objects that have one chunk each, or one shard of chunks. Undefined if chunks lie otherwise. */
+  readonly files?: ChunkFileGrid;
   /**
    * Returns a URL from which a client can fetch the stored chunk itself for some seconds; undefined if it cannot. Only readers
    * of whole objects have it, if the operator wants clients to be redirected.
@@ -63,6 +69,18 @@ export interface BytePlace {
   readonly part?: { readonly offset: number; readonly byteLength: number } | undefined;
   /** Whether all clients may be told it, and read it: a store to which they are redirected. */
   readonly isPublic?: boolean;
+}
+
+/** The files of an array, each of which has a block of chunks. */
+export interface ChunkFileGrid {
+  /** Chunks of a file, per axis. */
+  readonly chunksPerFile: readonly number[];
+  /**
+   * Lists the coordinates of the files that are there, in C order. Undefined if the store cannot be listed.
+   * @param gridShape Number of files along each axis: others are left out.
+   * @throws ZpublishError `source-unreadable`
+   */
+  readonly list: ((gridShape: readonly number[]) => Promise<readonly (readonly number[])[]>) | undefined;
 }
 
 /** In place of a {@link BytePlace}: the bytes are stored, but only this server can read them, such as compressed members of an archive. */

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { readParquetRecord } from "../../src/stores/references.js";
 import { gridFile } from "../support/grid-file.js";
+import { startS3Origin } from "../support/origins/s3-origin.js";
 import { serveObject } from "../support/origins/serve-object.js";
 import { runProgram } from "../support/servers/run-program.js";
 import { startServer } from "../support/servers/start-server.js";
@@ -316,6 +317,112 @@ async function compareParquet(t: Test, folder: string, { refs }: References): Pr
   ]);
   t.same(found, Object.fromEntries(expected), folder);
 }
+
+/** Files of arrays most of whose chunks are nowhere, in each way to write keys; the last has the key of no chunk. */
+const SPARSE: Readonly<Record<string, readonly [format: 2 | 3, separator: string, keys: readonly string[]]>> =
+  {
+    dots: [2, ".", ["3.99999", "20.7", "0.00"]],
+    slashes: [2, "/", ["3/99999", "20/7", "1.1"]],
+    v3: [3, "/", ["c/3/99999", "c/20/7", "c/20/x"]],
+    v3dots: [3, ".", ["c.3.99999", "c.20.7", "3.1"]],
+  };
+
+t.test("stores that can be listed are asked for no chunk that they do not have", async (t) => {
+  const folder = await makeDirectory(t);
+  const shape = [200_000, 200_000];
+  const { endpoint, requests, put } = await startS3Origin(t);
+  for (const [id, [format, separator, keys]] of Object.entries(SPARSE)) {
+    const documents = {
+      2: { ".zarray": { ...zarray, shape, chunks: [2, 2], dimension_separator: separator } },
+      3: {
+        "zarr.json": {
+          ...{ ...v3Array, shape, chunk_key_encoding: { name: "default", configuration: { separator } } },
+          chunk_grid: { name: "regular", configuration: { chunk_shape: [2, 2] } },
+        },
+      },
+    };
+    await writeFiles(join(folder, id), {
+      ...documents[format],
+      ...Object.fromEntries(keys.map((key) => [key, chunk(0)])),
+    });
+    for (const [key, document] of Object.entries(documents[format]))
+      await put("data", `${id}/${key}`, JSON.stringify(document));
+    for (const key of keys) await put("data", `${id}/${key}`, chunk(0));
+  }
+  const stores = [{ name: "data", url: "s3://data/", endpoint, anonymous: true, redirect: true }];
+  const { json } = await startServer(t, {
+    datasets: Object.keys(SPARSE).map((id) => ({
+      ...{ id, location: `s3://data/${id}`, immutable: false, encoding: {}, variables: {}, stores },
+    })),
+  });
+  for (const [id, [, , keys]] of Object.entries(SPARSE)) {
+    const { stdout, ...run } = await runProgram(["references", id], { cwd: folder });
+    t.strictSame(run, { code: 0, stderr: "" }, id);
+    const placesIn = ({ refs }: References) =>
+      Object.entries(refs).filter(([key]) => !key.includes("/.z") && !key.startsWith(".z"));
+    const expected = (root: string) => [
+      [`${id}/3.99999`, [`${root}/${id}/${keys[0]}`]],
+      [`${id}/20.7`, [`${root}/${id}/${keys[1]}`]],
+    ];
+    t.strictSame(placesIn(JSON.parse(stdout)), expected(folder), id);
+    await json(`/datasets/${id}/info`);
+    requests.length = 0;
+    const remote = (await json(`/datasets/${id}/references.json`)) as References;
+    t.strictSame(placesIn(remote), expected(`${endpoint}/data`), id);
+    t.strictSame(
+      requests.filter((request) => /\d$/.test(request)),
+      [],
+      "no request for a chunk",
+    );
+  }
+  t.strictSame(await runProgram(["references", "v3", "-o", "v3.parq"], { cwd: folder }), {
+    code: 0,
+    stdout: "",
+    stderr: "",
+  });
+  const record = Math.floor((3 * 100_000 + 99_999) / 10_000);
+  const file = join(folder, "v3.parq", "v3", `refs.${record}.parq`);
+  const rows = await readParquetRecord(file, await readFile(file));
+  t.strictSame(
+    rows.flatMap((row, index) => (row === undefined ? [] : [index])),
+    [9_999],
+  );
+});
+
+t.test("chunks are looked for shard by shard", async (t) => {
+  const folder = await makeDirectory(t);
+  const index = Buffer.alloc(4 * 16 + 4);
+  for (let inner = 0; inner < 4; inner++) {
+    index.writeBigUInt64LE(BigInt(inner), inner * 16);
+    index.writeBigUInt64LE(1n, inner * 16 + 8);
+  }
+  const shard = Buffer.concat([chunk(0), index.subarray(0, 64)]);
+  const codecs = [{ name: "bytes", configuration: { endian: "little" } }];
+  const configuration = { chunk_shape: [1, 1], codecs, index_codecs: codecs, index_location: "end" };
+  await writeFiles(join(folder, "s.zarr"), {
+    "zarr.json": {
+      ...{ ...v3Array, shape: [3, 4], codecs: [{ name: "sharding_indexed", configuration }] },
+      chunk_grid: { name: "regular", configuration: { chunk_shape: [2, 2] } },
+    },
+    ...{ "c/0/0": shard, "c/0/1": shard, "c/1/1": shard },
+  });
+  const { stdout } = await runProgram(["references", "s.zarr"], { cwd: folder });
+  const { refs } = JSON.parse(stdout) as References;
+  t.strictSame(
+    Object.entries(refs).flatMap(([key, [, offset]]) =>
+      key.includes("/.z") || key.startsWith(".z") ? [] : [`${key} ${offset}`],
+    ),
+    ["0.0 0", "0.1 1", "1.0 2", "1.1 3", "0.2 0", "0.3 1", "1.2 2", "1.3 3", "2.2 0", "2.3 1"].map(
+      (text) => `s/${text}`,
+    ),
+  );
+  t.strictSame(await runProgram(["references", "s.zarr", "-o", "s.parq"], { cwd: folder }), {
+    code: 0,
+    stdout: "",
+    stderr: "",
+  });
+  await compareParquet(t, join(folder, "s.parq"), { version: 1, refs });
+});
 
 t.test("the command leaves out what nobody can read elsewhere, and says so", async (t) => {
   const folder = await makeDirectory(t);
