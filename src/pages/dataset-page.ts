@@ -54,6 +54,8 @@ export interface DatasetPage {
   readonly looks: Looks;
   /** Whether the files of datasets that offer them are served. */
   readonly hasFiles: boolean;
+  /** Whether the server has datasets by OPeNDAP. */
+  readonly hasOpendap: boolean;
   /** Bytes that a selection may have; undefined if none are served. */
   readonly maxSelectionBytes: number | undefined;
   readonly serviceTitle: string;
@@ -95,7 +97,7 @@ ${renderRefused(snapshot, group)}
 ${content}
 ${isRoot && stores.length > 0 && snapshot.overviews !== undefined && renderOverviews(snapshot.overviews, stores)}
 ${isRoot && stores.length > 0 && [...(snapshot.encodings ?? [])].map(([name, encoded]) => renderEncoding(name, encoded, stores))}
-${renderAddresses(snapshot, group, nested, stores)}`,
+${renderAddresses(snapshot, group, nested, stores, page.hasOpendap)}`,
   });
 }
 

@@ -14,6 +14,7 @@ import { type SelectionFile, selectionFile } from "../usage/selection-url.js";
 import { exploreLink, type Looks, pictureLook, renderPicture } from "./look-links.js";
 import {
   encodePath,
+  encodeSegment,
   formatByteLength,
   formatCount,
   formatCounted,
@@ -324,6 +325,7 @@ export function renderAddresses(
   group: Group,
   nested: boolean,
   stores: readonly StorePrefix[],
+  hasOpendap: boolean,
 ): Markup {
   const path = group.path === "/" ? "" : encodePath(group.path);
   const base = trustedMarkup(group.path === "/" ? UP : `${UP}groups${path}/`);
@@ -337,7 +339,8 @@ export function renderAddresses(
 <ul class="links" aria-label="Zarr v${version} store"><li class="muted">Zarr v${version} store:</li><li><a href="${slashed}${token}">files</a></li><li><a href="${slashed}${document}${token}">${document}</a></li></ul>
 `;
     },
-  )}<ul class="links" aria-label="Metadata as JSON"><li class="muted">Metadata as JSON:</li>${["keys", "dict", "info"].map((name) => markup`<li><a href="${base}${name}${token}">${name}</a></li>`)}<li><a href="${trustedMarkup(UP)}groups${token}">groups</a></li></ul>${
+  )}${hasOpendap && renderCode("OPeNDAP URL of the dataset", trustedMarkup(`${DATASET_URL}opendap/${encodeSegment(snapshot.id)}.nc`))}
+<ul class="links" aria-label="Metadata as JSON"><li class="muted">Metadata as JSON:</li>${["keys", "dict", "info"].map((name) => markup`<li><a href="${base}${name}${token}">${name}</a></li>`)}<li><a href="${trustedMarkup(UP)}groups${token}">groups</a></li></ul>${
     hasTree &&
     markup`<p class="links"><a href="${trustedMarkup(UP)}tree${token}">All groups on one page</a></p>`
   }</div></details></section>`;

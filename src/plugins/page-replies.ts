@@ -62,6 +62,7 @@ export function createPageReplies(context: CoreContext): DatasetPages {
       collectPreviews(snapshot, nested ? groupsBelow(snapshot, group) : [group]),
       settlesWithin(covering, PREVIEW_TIMEOUT_MS),
     ]);
+    const hasPlugin = (wanted: string) => context.plugins().some(({ name }) => name === wanted);
     const steps = datasetPageSteps({
       snapshot,
       group,
@@ -70,7 +71,8 @@ export function createPageReplies(context: CoreContext): DatasetPages {
       coverage,
       stores: storesOf(context),
       maxSelectionBytes: maxSelectionOf(context),
-      hasFiles: context.plugins().some(({ name }) => name === "file"),
+      hasFiles: hasPlugin("file"),
+      hasOpendap: hasPlugin("opendap"),
       looks: looksOf(context.routes(), context.datasetPath),
       serviceTitle: context.title,
       isAlone: context.datasetPath("{dataset_id}") === "/",

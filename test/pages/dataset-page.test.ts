@@ -26,6 +26,7 @@ function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): str
     stores: ["zarr", "zarr3"],
     looks: { explorer: true, pictures: true },
     hasFiles: true,
+    hasOpendap: true,
     maxSelectionBytes: 2 ** 30,
     serviceTitle: "Service",
     isAlone: false,
@@ -266,8 +267,9 @@ t.test("the picture of a dataset is a map if it has one, else whatever there is"
 
 t.test("what a server does not have is not linked to", async (t) => {
   const snapshot = airTemperature();
-  const neither = render({ snapshot, looks: { explorer: false, pictures: false } });
-  t.notMatch(neither, /<img|href="[^"]*explore|og:image/);
+  const neither = render({ snapshot, looks: { explorer: false, pictures: false }, hasOpendap: false });
+  t.notMatch(neither, /<img|href="[^"]*explore|og:image|OPeNDAP/);
+  t.match(render({ snapshot }), /\ufdd4opendap\/air\.nc</);
   const pictures = render({ snapshot, looks: { explorer: false, pictures: true } });
   t.match(pictures, '<span class="picture"><img src="\ufdd1thumbnail/air.png');
   t.notMatch(pictures, /href="[^"]*explore/);
