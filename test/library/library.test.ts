@@ -8,6 +8,7 @@ import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-stor
 
 t.test("the package exports this, and nothing else", async (t) => {
   t.same(Object.keys(zpublish).sort(), [
+    "FOLDER_END",
     "NC",
     "POINT",
     "TEXT_TYPE",
@@ -30,6 +31,8 @@ t.test("the package exports this, and nothing else", async (t) => {
     "findArray",
     "findGroup",
     "groupPathOf",
+    "idFolderSteps",
+    "idPageSteps",
     "indexOf",
     "indexRange",
     "jsonReply",
@@ -52,6 +55,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "queryToken",
     "readInteger",
     "renamedReferences",
+    "runCooperatively",
     "selectIds",
     "shortestFloat",
     "sliceOfAxis",

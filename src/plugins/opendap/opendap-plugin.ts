@@ -4,6 +4,7 @@ import {
   type ErrorReply,
   type FileBody,
   keepPromise,
+  NC,
   type Plugin,
   type PluginContext,
   packageVersion,
@@ -27,7 +28,7 @@ const TEXT = "text/plain; charset=utf-8";
 const MAX_COMPRESSED_BYTES = 8 * 2 ** 20;
 const MIN_COMPRESSED_BYTES = 2 ** 10;
 
-/** Items that are written as text at once. */
+/** Bytes of values that are written as text at once. */
 const ASCII_BYTES = 2 ** 18;
 
 /** What an answer is made of. */
@@ -201,7 +202,7 @@ async function createAscii(source: ValuesOf, dds: string, slices: readonly DapSl
   async function* pieces(signal: AbortSignal): AsyncGenerator<Uint8Array> {
     let before = `${dds}${"-".repeat(45)}\n`;
     for (const slice of slices) {
-      const { array, name, text } = slice.variable;
+      const { array, name, text, type } = slice.variable;
       const { axes, shape } = slice;
       before +=
         shape.length === 0 ? `${name}, ` : `${name}${shape.map((length) => `[${length}]`).join("")}\n`;
@@ -219,7 +220,7 @@ async function createAscii(source: ValuesOf, dds: string, slices: readonly DapSl
           yield format(texts.map((each) => Buffer.from(each).toString(text.encoding)));
       else
         for await (const block of values.stream(snapshot, array, axes, { signal, pieceBytes: ASCII_BYTES }))
-          yield format(block.values!);
+          yield format(type === NC.ubyte ? block.bytes : block.values!);
       before += "\n";
     }
     yield Buffer.from(before);

@@ -36,6 +36,7 @@ function sample() {
     },
     { name: "texts", data: Buffer.from("a\0\0\0bcde"), dtype: "|S4", shape: [2], dims: ["y"] },
     { name: "time", data: BigInt64Array.of(0n, 1n, 2n, 3n), dtype: "<M8[h]", shape: [4], dims: ["time"] },
+    { name: "bytes", data: Int8Array.of(-1, 2), shape: [2], dims: ["y"], attrs: { _Unsigned: "true" } },
     { name: "odd name.x", data: Uint8Array.of(1, 2), shape: [2], dims: ["y"] },
   ];
   const inner: MemoryArray[] = [
@@ -78,6 +79,7 @@ t.test("the DDS has types, dimensions and lengths", async (t) => {
     await response.text(),
     `Dataset {
     Byte b1[x = 3];
+    Byte bytes[y = 2];
     String chars[y = 2];
     Float32 f2[x = 3];
     Float32 f4[x = 3];
@@ -266,7 +268,7 @@ t.test("long answers of DAP4 are cut into chunks, and any range of them is answe
 
 t.test("values are text for people", async (t) => {
   const { get } = await start(t);
-  const text = await (await get(`${BASE}.ascii?packed[0:1][0:1][0:1],flag,chars,i8,f4`)).text();
+  const text = await (await get(`${BASE}.ascii?packed[0:1][0:1][0:1],flag,chars,i8,f4,bytes`)).text();
   t.equal(
     text.slice(text.indexOf("-----")),
     `${"-".repeat(45)}
@@ -286,6 +288,9 @@ i8[3]
 
 f4[3]
 1.5, -0, NaN
+
+bytes[2]
+255, 2
 
 `,
   );
