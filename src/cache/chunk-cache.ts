@@ -94,6 +94,21 @@ export interface CacheKey {
   readonly bytes: Uint8Array;
   /** The same bytes as latin1, for a Map or Set. */
   readonly id: string;
+  /** What a store has found for this object; the store's own. */
+  known?: KnownValue | undefined;
+}
+
+/** A value of a store that is read in place, while it stays the same. */
+export interface KnownValue {
+  /** The reader that found it. */
+  readonly reader: object;
+  /** LMDB's number of the leaf page that leads to it. */
+  readonly ifNotTxnId: number;
+  reads: number;
+  /** The whole stored value in LMDB's map. */
+  view: Uint8Array | undefined;
+  /** The chunk in `view`, once its checksum is verified. */
+  payload: Uint8Array | undefined;
 }
 
 /**

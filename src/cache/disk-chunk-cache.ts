@@ -175,12 +175,17 @@ function findChunk(
   if (waiting !== undefined) return payloadOf(waiting.stored);
   const stored = store.read(key);
   if (stored === undefined) return undefined;
+  const { known } = key;
+  const isInPlace = known?.view === stored;
+  if (isInPlace && known.payload !== undefined) return known.payload;
   const putNumber = putNumberOf(stored);
   if (verified.get(id) !== putNumber) {
     if (!isIntact(bytes, stored)) throw new Error("a stored chunk is not what was written");
     verified.set(id, putNumber);
   }
-  return payloadOf(stored);
+  const payload = payloadOf(stored);
+  if (isInPlace) known.payload = payload;
+  return payload;
 }
 
 /** Writes what waits, and closes the store. Never throws. */

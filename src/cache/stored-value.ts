@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { Database } from "lmdb";
 import * as lmdb from "lmdb";
-import { createBoundedMap } from "../collections/bounded-map.js";
 import { messageOf } from "../errors.js";
 import type { Log } from "../observe/log.js";
 import { CACHE_KEY_BYTES, type CacheKey, cacheKeyOf } from "./chunk-cache.js";
@@ -113,21 +112,12 @@ type OpenDatabase = Database<Buffer, Uint8Array> & {
   getBinaryFast(key: Uint8Array, options?: { readonly ifNotTxnId: number }): Buffer | undefined;
 };
 
-/** A value that was read, while its leaf page stays the same. */
-interface KnownValue {
-  /** Number of its leaf page. */
-  readonly ifNotTxnId: number;
-  reads: number;
-  view: Uint8Array | undefined;
-}
-
 /** Smaller values may share a page with others, and are copied fast. */
 const MIN_BYTES = 16 * 1024;
 /** From this size on lmdb does not copy. */
 const MAX_BYTES = 16 * 1024 ** 2;
 /** Making a view takes as long as copying half a megabyte. */
 const READS_BEFORE_VIEW = 3;
-const MAX_VALUES = 2_048;
 
 const { getLastTxnId, nativeAddon } = lmdb as unknown as Untyped;
 
@@ -170,22 +160,22 @@ function viewOf(found: Buffer | undefined): Uint8Array | undefined {
 function createReaderInPlace(database: Database<Buffer, Uint8Array>): ReadValue {
   const values = database as OpenDatabase;
   const keyBuffer = keyBufferOf(values);
-  const known = createBoundedMap<KnownValue>({ maxEntries: MAX_VALUES });
 
   function makeView(key: CacheKey): Uint8Array | undefined {
     const shared = nativeAddon.getSharedByBinary(values.dbAddress, values.writeKey(key.bytes, keyBuffer, 0));
     return shared && new Uint8Array(shared.buffer, shared.byteOffset, shared.length);
   }
 
-  return (key) => {
-    const before = known.get(key.id);
+  return function read(key) {
+    const before = key.known?.reader === read ? key.known : undefined;
     const found = values.getBinaryFast(key.bytes, before?.view && before);
     if (found === undefined) return undefined;
     if (!(found instanceof Uint8Array)) return before?.view;
     const copy = new Uint8Array(found.buffer, found.byteOffset, found.length);
     if (copy.length < MIN_BYTES || copy.length >= MAX_BYTES) return copy;
     const ifNotTxnId = getLastTxnId();
-    if (before?.ifNotTxnId !== ifNotTxnId) known.set(key.id, { ifNotTxnId, reads: 1, view: undefined });
+    if (before?.ifNotTxnId !== ifNotTxnId)
+      key.known = { reader: read, ifNotTxnId, reads: 1, view: undefined, payload: undefined };
     else if (++before.reads > READS_BEFORE_VIEW) before.view = makeView(key);
     return copy;
   };

@@ -3,18 +3,24 @@ import type { BodyReply } from "../http/reply.js";
 import type { Freshness } from "../stores/object-versions.js";
 import type { ChunkReader } from "../zarr/chunk-reader.js";
 
+/** Names a chunk of an array. An object, with which the service remembers what it has found. */
+export interface AskedChunk {
+  /** Key as the client sent it: only the canonical form names a chunk. */
+  readonly key: string;
+}
+
 /** Turns a variable and a chunk key into a reply. */
 export interface ChunkService {
   /**
    * Returns the reply to a request for one chunk.
-   * @param chunkKey Key as the client sent it: only the canonical form names a chunk.
+   * @param asked The same object for all requests that name the chunk alike, if there are many.
    * @param contentType The same for all chunks of an array. Default `application/octet-stream`.
    * @throws ZpublishError `not-found` if the key is not canonical or outside the grid, or the chunk is absent.
    */
   serve(
     snapshot: DatasetSnapshot,
     array: ServedArray,
-    chunkKey: string,
+    asked: AskedChunk,
     contentType?: string,
   ): BodyReply | Promise<BodyReply>;
   /**

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import type { MaybePromise } from "../event-loop/maybe-promise.js";
@@ -10,6 +9,7 @@ import type { CodecStep } from "../zarr/codec-step.js";
 import { createSteps } from "../zarr/plan/codec-steps.js";
 import { type EncodingPlan, growthOf } from "../zarr/plan/encoding-plan.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
+import type { AskedChunk } from "./chunk-service.js";
 import { type ChunkAccess, type ChunkVersion, deliveryOf, type ServedChunk } from "./delivery.js";
 
 /** Version of every chunk of an immutable dataset. */
@@ -84,29 +84,26 @@ function loopIteration(): number {
 
 /** Bytes assumed for an item that has no fixed size. */
 const EXPECTED_ITEM_BYTES = 16;
-/** Chunks that are remembered, about a kilobyte each. */
-const MAX_REMEMBERED = 4_096;
-
-/** Creates what finds chunks by key, and remembers them. */
+/** Creates what finds chunks by key. A chunk is remembered as long as its array and the object that names it. */
 export function createChunkLocator() {
-  const recent = createBoundedMap<ServedChunk>({ maxEntries: MAX_REMEMBERED });
-  return {
-    /** @throws ZpublishError `not-found` if the key is not canonical, or outside the grid */
-    locate(given: DatasetSnapshot, array: ServedArray, chunkKey: string): ServedChunk {
-      // Overviews hand on arrays of the dataset, and encodings cut them: their chunks are the dataset's.
-      const snapshot = array.isOfOverviews ? given : (given.levels?.dataset ?? given.encoded ?? given);
-      const access = accessOf(snapshot, array);
-      const name = access.tag + chunkKey;
-      const known = recent.get(name);
-      if (known?.snapshot === snapshot) return known;
-      const coords = parseChunkKey(chunkKey, array.plan.served.gridShape);
-      if (coords === undefined) throw chunkNotFound({ snapshot, array, key: chunkKey });
-      const chunk = createServedChunk(snapshot, array, chunkKey, coords);
-      recent.set(name, chunk);
-      return chunk;
-    },
-    /** Forgets all chunks, and so the snapshots that they belong to. */
-    forget: () => recent.clear(),
+  const located = new WeakMap<ServedArray, WeakMap<AskedChunk, ServedChunk>>();
+  /** @throws ZpublishError `not-found` if the key is not canonical, or outside the grid */
+  return (given: DatasetSnapshot, array: ServedArray, asked: AskedChunk): ServedChunk => {
+    // Overviews hand on arrays of the dataset, and encodings cut them: their chunks are the dataset's.
+    const snapshot = array.isOfOverviews ? given : (given.levels?.dataset ?? given.encoded ?? given);
+    let chunks = located.get(array);
+    if (chunks === undefined) {
+      chunks = new WeakMap();
+      located.set(array, chunks);
+    }
+    const known = chunks.get(asked);
+    if (known?.snapshot === snapshot) return known;
+    const { key } = asked;
+    const coords = parseChunkKey(key, array.plan.served.gridShape);
+    if (coords === undefined) throw chunkNotFound({ snapshot, array, key });
+    const chunk = createServedChunk(snapshot, array, key, coords);
+    chunks.set(asked, chunk);
+    return chunk;
   };
 }
 

@@ -40,15 +40,15 @@ export interface ChunkServiceParts extends Pick<DeliveryMeans, "makeChunk" | "re
 
 /**
  * Creates the service that serves chunks: key → version → ETag, and when the body is opened, cache → stored bytes or worker
- * pool → cache. `forget` drops all located chunks, and so their snapshots.
+ * pool → cache.
  */
 export function createChunkService({
   cache,
   makeChunk,
   recycle,
   maxWaitingReads = DEFAULT_MAX_WAITING_READS,
-}: ChunkServiceParts): ChunkService & ChunkWarmer & { forget(): void } {
-  const { locate, forget } = createChunkLocator();
+}: ChunkServiceParts): ChunkService & ChunkWarmer {
+  const locate = createChunkLocator();
   const reads = createLimiter({
     maxRunning: MAX_READS,
     maxPerKey: MAX_READS_PER_STORE,
@@ -100,15 +100,15 @@ export function createChunkService({
   }
 
   return {
-    serve(snapshot, array, chunkKey, contentType = CHUNK_TYPE) {
-      const chunk = locate(snapshot, array, chunkKey);
+    serve(snapshot, array, asked, contentType = CHUNK_TYPE) {
+      const chunk = locate(snapshot, array, asked);
       const version = currentVersion(chunk, means.memory.acquire);
       return version instanceof Promise
         ? version.then((found) => replyOf(chunk, found, contentType, open))
         : replyOf(chunk, version, contentType, open);
     },
-    async warm(snapshot, array, chunkKey, { signal, stored }) {
-      const chunk = locate(snapshot, array, chunkKey);
+    async warm(snapshot, array, key, { signal, stored }) {
+      const chunk = locate(snapshot, array, { key });
       const version = await currentVersion(chunk, means.memory.acquire);
       if (isAbsent(version) && array.plan.absentIsAbsent) return { outcome: "absent", byteLength: 0 };
       const request = requestOf(chunk, version);
@@ -131,7 +131,6 @@ export function createChunkService({
     },
     openReader: (snapshot, array, freshness) =>
       openServedReader(snapshot, array, freshness, readServed, findServed),
-    forget,
     stats: { answered, bytes, reads },
   };
 }

@@ -48,7 +48,7 @@ export async function withApp(
         return runtime.chunks();
       },
       ...{ previews: runtime.previews, values: runtime.values },
-      ...{ isBusy: () => true, onChange: () => runtime.forgetChunks(), progress: progress.update },
+      ...{ isBusy: () => true, progress: progress.update },
     }).then((app) => {
       parts.app = app;
       return app;

@@ -25,8 +25,6 @@ export type GivenDataset = DatasetConfig & { readonly source?: Source };
 interface DatasetHandleOptions extends OverviewOptions {
   readonly cacheControl: string;
   readonly log: Log;
-  /** Called when a snapshot replaces another, so that references to the old one can be dropped. */
-  readonly onChange?: (() => void) | undefined;
 }
 
 /** A dataset with its source, which may not be read yet. */
@@ -62,7 +60,7 @@ export function createDatasetHandle(
   config: GivenDataset,
   source: Source,
   // By name, so that the closures below do not retain the caller's other options.
-  { log, onChange, maxChunkBytes, openLevelReader, cacheControl: cacheControlDefault }: DatasetHandleOptions,
+  { log, maxChunkBytes, openLevelReader, cacheControl: cacheControlDefault }: DatasetHandleOptions,
 ): DatasetHandle {
   const { id } = config;
   const cacheControl = config.cacheControl ?? cacheControlDefault;
@@ -119,7 +117,6 @@ export function createDatasetHandle(
       const next = await readAgain(before);
       if (next !== undefined) {
         handle.snapshot = next;
-        onChange?.();
         log.info({ dataset: id, revision: next.revision, ...filesOf(next) }, "dataset refreshed");
         logFindings(next, log, before);
       }

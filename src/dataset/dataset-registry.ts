@@ -125,7 +125,7 @@ async function createRegistry(
   handles: readonly ProviderHandle[],
   { former: _former, ...options }: RegistryOptions,
 ): Promise<DatasetRegistry> {
-  const { scheduler, cacheControl, log, onChange } = options;
+  const { scheduler, cacheControl, log } = options;
   const slots = new Map(opened.map((slot) => [slot.dataset.id, slot]));
   const provided = createProvidedDatasets({
     handles,
@@ -134,8 +134,7 @@ async function createRegistry(
     maxOpen: options.maxOpenDatasets ?? Number.POSITIVE_INFINITY,
     log,
     openHandle: createOpener(options),
-    openQuietly: createOpener({ ...options, log: log.child({}, { level: "silent" }), onChange: undefined }),
-    onClose: () => onChange?.(),
+    openQuietly: createOpener({ ...options, log: log.child({}, { level: "silent" }) }),
   });
   const listed = createAllIds([...slots.keys()], handles, () => provided.dropUnlisted());
   await listed.settled();

@@ -42,8 +42,6 @@ export interface OpenOptions extends Omit<OverviewOptions, "openLevelReader"> {
   readonly log: Log;
   readonly openSource: (config: GivenDataset) => Promise<Source>;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
-  /** Called whenever a dataset has a new snapshot. */
-  readonly onChange?: (() => void) | undefined;
   /** Returns the open dataset of a configuration, which the caller then owns too; undefined if it has to be opened. */
   readonly takeOver: (config: DatasetConfig) => Slot | undefined;
   /** Errors of providers, which are named before those of datasets. */
@@ -110,12 +108,11 @@ export function createOpener(
   options: Omit<OpenOptions, "takeOver" | "failures">,
 ): (config: GivenDataset) => Promise<DatasetHandle> {
   // By name, so that what is returned does not retain the others.
-  const { cacheControl, log, onChange, maxChunkBytes, levelReaderOf, openSource } = options;
+  const { cacheControl, log, maxChunkBytes, levelReaderOf, openSource } = options;
   return async (config) =>
     createDatasetHandle(config, config.source ?? (await openSource(config)), {
       cacheControl,
       log,
-      onChange,
       maxChunkBytes,
       openLevelReader: levelReaderOf?.(config),
     });

@@ -346,11 +346,12 @@ function createStore(format: StoreFormat, context: CoreContext, placeName: strin
 
   /** Answers a chunk, or redirects if the path names a group or an array without its slash. */
   function chunk(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
-    const { path, variablePath, key, isOfScalar } = chunkOf(params);
+    const name = chunkOf(params);
+    const { path, variablePath, key, isOfScalar } = name;
     const array = variablePath === undefined ? undefined : snapshot.arrays.get(variablePath);
     const isKey = isOfScalar === undefined || isOfScalar === (array?.variable.shape.length === 0);
     const asServed = array && isKey ? served(array) : undefined;
-    if (array !== undefined && asServed !== undefined) return chunks.serve(snapshot, asServed, key);
+    if (array !== undefined && asServed !== undefined) return chunks.serve(snapshot, asServed, name);
     if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path))
       return { kind: "redirect", to: "with-slash" };
     if (variablePath !== undefined) refuseLostChunk(snapshot, variablePath, key);

@@ -310,8 +310,6 @@ export interface AppParts {
   readonly values: () => Values;
   /** Tells whether requests need the server more than what it does in the background. */
   readonly isBusy: () => boolean;
-  /** Called when a dataset has changed. */
-  readonly onChange: () => void;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
 }
 
@@ -347,7 +345,6 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
       skipInvalid: config.skipInvalid,
       log: parts.datasetLog,
       progress: parts.progress,
-      onChange: parts.onChange,
       scheduler,
       providers: providersOf(config, plugins.plugins, parts.datasetLog),
       maxOpenDatasets: config.limits.maxOpenDatasets,

@@ -144,8 +144,6 @@ export function createRuntime(
     cacheStats: () => cache?.stats,
     previews,
     values,
-    /** Releases chunks of old snapshots. */
-    forgetChunks: () => chunks.made?.forget(),
     readiness,
     /** Updates the request limits. @param next Limits of all processes together. */
     limit(next: LimitsConfig) {

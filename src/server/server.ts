@@ -118,7 +118,6 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     ...{ log, datasetLog, scheduler },
     ...{ chunks: runtime.chunks, previews: runtime.previews, values: runtime.values },
     isBusy: () => http.stats.requestsInFlight > MAX_REQUESTS_BESIDE,
-    onChange: () => runtime.forgetChunks(),
     progress: parts.progress,
   };
 

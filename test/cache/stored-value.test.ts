@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import * as lmdb from "lmdb";
 import t, { type Test } from "tap";
-import { CACHE_KEY_BYTES, cacheKeyOf } from "../../src/cache/chunk-cache.js";
+import { CACHE_KEY_BYTES, type CacheKey, cacheKeyOf } from "../../src/cache/chunk-cache.js";
 import { type LmdbStore, openLmdbStore } from "../../src/cache/lmdb-store.js";
 import { isIntact, packStoredValue, payloadOf, STORED_HEADER_BYTES } from "../../src/cache/stored-value.js";
 import type { Log } from "../../src/observe/log.js";
@@ -48,7 +48,12 @@ function openStore(t: Test, log?: Log): LmdbStore {
   return store;
 }
 
-const keyOf = (number: number) => cacheKeyOf(`mapped\0${number}`);
+const keys: CacheKey[] = [];
+/** Returns the same object again: what was found of a value is remembered with it. */
+function keyOf(number: number): CacheKey {
+  keys[number] ??= cacheKeyOf(`mapped\0${number}`);
+  return keys[number];
+}
 
 async function put(store: LmdbStore, number: number, payload = chunkOf(number)): Promise<void> {
   const key = keyOf(number).bytes;

@@ -265,7 +265,7 @@ function serviceOf(before?: (task: ChunkTask) => Promise<unknown>) {
     return {
       snapshot,
       async get(key: string) {
-        const reply = await service.serve(snapshot, served, key);
+        const reply = await service.serve(snapshot, served, { key });
         const { signal } = new AbortController();
         const read = async () => {
           const whole = (byteLength: number) => ({ start: 0, byteLength });

@@ -63,7 +63,7 @@ async function setup(t: Test, { config, stored, makeChunk, recycle, keeps = true
     file: join(directory, "0.0"),
     directory,
     async serve(key: string) {
-      const reply = await service.serve(snapshot, served, key);
+      const reply = await service.serve(snapshot, served, { key });
       const open = async (signal = new AbortController().signal) =>
         reply.open({ signal, reserve: () => undefined, started: false }, (byteLength) => ({
           start: 0,

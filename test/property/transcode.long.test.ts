@@ -119,7 +119,7 @@ async function fetchChunk(
   coords: readonly number[],
 ): Promise<Fetched | undefined> {
   try {
-    const reply = await service.serve(snapshot, array, coords.join(".") || "0");
+    const reply = await service.serve(snapshot, array, { key: coords.join(".") || "0" });
     const body = await reply.open(
       { signal: new AbortController().signal, reserve: () => undefined, started: false },
       (byteLength) => ({ start: 0, byteLength }),

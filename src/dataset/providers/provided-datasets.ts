@@ -27,8 +27,6 @@ interface ProvidedOptions {
   readonly openHandle: (config: GivenDataset) => Promise<DatasetHandle>;
   /** Opens the source of a dataset that is only looked at: nothing is logged about it. */
   readonly openQuietly: (config: GivenDataset) => Promise<DatasetHandle>;
-  /** Called after datasets were closed, so that references to their snapshots can be dropped. */
-  readonly onClose: () => void;
 }
 
 /** Datasets of providers: each is opened when it is first asked for, and only so many are open. */
@@ -36,7 +34,7 @@ export type ProvidedDatasets = ReturnType<typeof createProvidedDatasets>;
 
 /** Creates the datasets of providers, none of which is open but those of handles that were taken over. */
 export function createProvidedDatasets(options: ProvidedOptions) {
-  const { handles, isConfigured, scheduler, log, openHandle, openQuietly, onClose } = options;
+  const { handles, isConfigured, scheduler, log, openHandle, openQuietly } = options;
   const limiter = createLimiter(OPEN_CONCURRENCY);
   const closer = createCloser(options);
 
@@ -142,15 +140,12 @@ export function createProvidedDatasets(options: ProvidedOptions) {
       ),
     /** Closes datasets that are no longer listed, or are now those of another provider. */
     dropUnlisted() {
-      let dropped = 0;
       for (const handle of handles) {
         for (const id of [...handle.slots.keys()].filter((id) => ownerOf(id) !== handle)) {
           closer.drop(handle, id);
-          dropped++;
         }
         for (const [id] of handle.failures.entries()) if (ownerOf(id) !== handle) handle.failures.delete(id);
       }
-      if (dropped > 0) onClose();
     },
     close: closer.stop,
   };
@@ -217,7 +212,7 @@ function rememberFailure(
 }
 
 /** Creates what closes datasets beyond the limit, those first that were not asked for for the longest time. */
-function createCloser({ handles, scheduler, maxOpen, log, onClose }: ProvidedOptions) {
+function createCloser({ handles, scheduler, maxOpen, log }: ProvidedOptions) {
   let soon: NodeJS.Immediate | undefined;
   let later: NodeJS.Timeout | undefined;
   let isStopped = false;
@@ -242,7 +237,6 @@ function createCloser({ handles, scheduler, maxOpen, log, onClose }: ProvidedOpt
       .slice(0, excess)
       .filter(({ usedAtMs }, index) => usedAtMs <= inUseSince || excess - index > MAX_IN_USE);
     for (const { handle, id } of idle) drop(handle, id);
-    if (idle.length > 0) onClose();
     clearTimeout(later);
     if (idle.length < excess) later = setTimeout(closeSoon, IN_USE_MS).unref();
   }

@@ -71,8 +71,6 @@ export interface OpenedRegistry {
   readonly registry: DatasetRegistry;
   readonly scheduler: RefreshScheduler;
   readonly lines: LogLine[];
-  /** Number of times that references to snapshots were to be dropped. */
-  readonly changes: () => number;
 }
 
 /** Opens a registry of providers, and of configured datasets of one array each. */
@@ -94,7 +92,6 @@ export async function openRegistry(
   const scheduler = former?.scheduler ?? createRefreshScheduler();
   // No period ends in a test, but there are some.
   if (isRefreshed) scheduler.every(3_600);
-  let changes = 0;
   /** Keeps all lines but those of every start. */
   function write(text: string): void {
     const line = JSON.parse(text) as LogLine;
@@ -115,11 +112,8 @@ export async function openRegistry(
         config: undefined,
         create: () => provider,
       })),
-      onChange: () => {
-        changes++;
-      },
       ...(maxOpenDatasets === undefined ? {} : { maxOpenDatasets }),
     },
   );
-  return { registry, scheduler, lines, changes: () => changes };
+  return { registry, scheduler, lines };
 }

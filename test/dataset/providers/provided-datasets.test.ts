@@ -57,14 +57,12 @@ t.test(
   "a dataset goes when the list does not have it, and requests in flight keep its snapshot",
   async (t) => {
     const provider = fakeProvider("p", ["a", "b"]);
-    const { registry, changes } = await openRegistry([provider], { isRefreshed: false });
+    const { registry } = await openRegistry([provider], { isRefreshed: false });
     const snapshot = await registry.open("p~b");
-    t.equal(changes(), 0);
     provider.ids = ["a"];
     await registry.refresh();
     t.same(registry.ids(), ["p~a"]);
     t.ok(provider.opened[0]?.source.closed);
-    t.equal(changes(), 1, "chunks of it are forgotten");
     t.throws(() => registry.get("p~b"), { code: "not-found" });
     await t.rejects(async () => registry.open("p~b"), {
       code: "not-found",
@@ -197,7 +195,7 @@ t.test(
 t.test("only so many are open: those close first that were not asked for for the longest time", async (t) => {
   const ids = Array.from({ length: 400 }, (_, index) => String(index).padStart(3, "0"));
   const provider = fakeProvider("p", ids);
-  const { registry, changes } = await openRegistry([provider], { maxOpenDatasets: 3 });
+  const { registry } = await openRegistry([provider], { maxOpenDatasets: 3 });
   // Each is looked up when it is open, as a request does.
   const snapshots = await Promise.all(ids.map((id) => registry.open(`p~${id}`)));
   t.same(
@@ -208,7 +206,6 @@ t.test("only so many are open: those close first that were not asked for for the
   await until(() => registry.stats.open <= 3);
   const open = provider.opened.filter(({ source }) => !source.closed).map(({ id }) => id);
   t.equal(open.length, 3);
-  t.ok(changes() > 0);
   await delay(150);
   const kept = `p~${open[0]}`;
   await registry.open(kept);

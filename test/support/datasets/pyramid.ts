@@ -80,7 +80,7 @@ export async function openPyramid(source: Source, path: string, options: Pyramid
     if (served === undefined) throw new Error(`expected a level, received ${level}`);
     for (let attempt = 1; ; attempt++) {
       try {
-        const reply = await service.serve(level === 0 ? base : snapshot, served, key);
+        const reply = await service.serve(level === 0 ? base : snapshot, served, { key });
         const body = await reply.open(
           { signal: signal ?? new AbortController().signal, reserve: () => undefined, started: false },
           (byteLength) => ({ start: 0, byteLength }),
