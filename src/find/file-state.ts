@@ -1,10 +1,13 @@
-import { type BigIntStats, realpath, stat } from "node:fs";
+import { type BigIntStats, lstatSync, realpath, stat } from "node:fs";
 import { isMissing, ZpublishError } from "../errors.js";
 import { codeOf, createFileCalls, type FileCalls } from "../stores/file-calls.js";
 import { recordOfStats } from "../zarr-store/local-documents.js";
 
 /** Documents of which a Zarr store has at least one. The first that exists changes whenever the others do, in most stores. */
 export const ROOT_DOCUMENTS: readonly string[] = ["zarr.json", ".zmetadata", ".zgroup", ".zarray"];
+
+/** Documents whose times are the version of a store. */
+const VERSIONED: readonly string[] = [...ROOT_DOCUMENTS, ".zattrs"];
 
 /** Reason of a problem. */
 export const NO_DOCUMENT =
@@ -65,10 +68,38 @@ export async function localVersion(path: string): Promise<string | undefined> {
  * @throws what the file system throws, NoAnswerError
  */
 export async function storeVersion(calls: FileCalls, directory: string): Promise<string | undefined> {
-  const versions = new Map<string, string>();
-  for (const name of [...ROOT_DOCUMENTS, ".zattrs"]) {
-    const version = await documentVersion(calls, `${directory}/${name}`);
-    if (version !== undefined) versions.set(name, version);
+  const documents: (BigIntStats | undefined)[] = [];
+  for (const name of VERSIONED) documents.push(await statPath(calls, `${directory}/${name}`));
+  const isThere = documents.slice(0, ROOT_DOCUMENTS.length).some((found) => found?.isFile());
+  return isThere ? joinVersions(documents) : undefined;
+}
+
+const LSTAT_OPTIONS = { bigint: true, throwIfNoEntry: false } as const;
+
+/**
+ * Returns the version of a file or store as {@link localVersion} does, without another thread, in a tenth of the time. Undefined if that has
+ * to find out: there is none, there are links, or it is not on the device.
+ * @param device Of a local file system; the folder of `path` is known to be on it.
+ */
+export function versionNow(path: string, isStored: boolean, device: bigint): string | undefined {
+  const stateOf = (path: string) => {
+    const found = lstatSync(path, LSTAT_OPTIONS);
+    if (found !== undefined && (found.dev !== device || found.isSymbolicLink()))
+      throw new Error(`expected a file of the device itself, found another one: ${path}`);
+    return found;
+  };
+  try {
+    const found = stateOf(path);
+    if (!isStored) return found?.isFile() ? recordOfStats(found) : undefined;
+    if (!found?.isDirectory()) return undefined;
+    const documents = VERSIONED.map((name) => stateOf(`${path}/${name}`));
+    const isThere = documents.slice(0, ROOT_DOCUMENTS.length).some((each) => each?.isFile());
+    return isThere ? joinVersions(documents) : undefined;
+  } catch {
+    return undefined;
   }
-  return ROOT_DOCUMENTS.some((name) => versions.has(name)) ? [...versions.values()].join("_") : undefined;
+}
+
+function joinVersions(documents: readonly (BigIntStats | undefined)[]): string {
+  return documents.flatMap((found) => (found?.isFile() ? recordOfStats(found) : [])).join("_");
 }

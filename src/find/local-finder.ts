@@ -3,7 +3,13 @@ import { createLimiter } from "../collections/limiter.js";
 import { ZpublishError } from "../errors.js";
 import { createSlice, runCooperatively } from "../event-loop/cooperative-task.js";
 import { workThrough } from "../event-loop/work-through.js";
-import { codeOf, createFileCalls, type FileCalls, NoAnswerError } from "../stores/file-calls.js";
+import {
+  codeOf,
+  createFileCalls,
+  directReadsOf,
+  type FileCalls,
+  NoAnswerError,
+} from "../stores/file-calls.js";
 import { nameProblem } from "../zarr/stored-tree.js";
 import { recordOfStats } from "../zarr-store/local-documents.js";
 import {
@@ -27,6 +33,7 @@ import {
   statPath,
   storeVersion,
   unreadableRoot,
+  versionNow,
 } from "./file-state.js";
 import { createPathFilter, type PathFilter } from "./patterns.js";
 
@@ -57,6 +64,7 @@ interface Folder extends Branch<Folder> {
 /** One look at all folders below a root. */
 interface Look {
   readonly calls: FileCalls;
+  readonly direct: ReturnType<typeof directReadsOf>;
   readonly filter: PathFilter;
   readonly withVersions: boolean;
   readonly signal: AbortSignal | undefined;
@@ -90,7 +98,7 @@ export function createLocalFinder(options: FileFinderOptions): FileFinder {
     const real = await realRoot(root);
     const calls = createFileCalls(real);
     await walk(top, {
-      ...{ filter, withVersions, signal, device: undefined },
+      ...{ filter, withVersions, signal, device: undefined, direct: directReadsOf(real) },
       calls: { ...calls, call: (start, onLate) => limiter.run("", () => calls.call(start, onLate)) },
       locate: (path) => (path === "" ? real : `${real}/${path}`),
       update(folder, content, failure) {
@@ -202,14 +210,23 @@ async function lookAtFolder(look: Look, folder: Folder): Promise<BranchContent<F
     folder.listed = await listFolder(look, folder, found.dev === look.device);
     folder.record = ageMs > SETTLED_MS ? record : undefined;
   }
-  return look.withVersions ? addVersions(look, folder) : folder.listed;
+  return look.withVersions ? addVersions(look, folder, found.dev === look.device) : folder.listed;
 }
 
-/** Adds the versions of files. One that cannot be read has the version that it had. @throws NoAnswerError */
+/**
+ * Adds the versions of files. One that cannot be read has the version that it had.
+ * @param isOfRoot Whether the folder is on the device of the root.
+ * @throws NoAnswerError
+ */
 async function addVersions(
-  { calls, locate }: Look,
+  { calls, locate, device, direct }: Look,
   { listed, content }: Folder,
+  isOfRoot: boolean,
 ): Promise<BranchContent<Folder>> {
+  const versionHere = (path: string, { isStore }: FoundFile) =>
+    isOfRoot && device !== undefined && calls.isLocal && direct.isQuick
+      ? direct.run(() => versionNow(path, isStore, device))
+      : undefined;
   const before = new Map(content.files.map((file) => [file.path, file]));
   const files: (FoundFile | undefined)[] = listed.files.slice();
   const problems = [...listed.problems];
@@ -218,7 +235,8 @@ async function addVersions(
     const known = before.get(path);
     files[index] = known;
     try {
-      const version = await versionOf(calls, locate(path), file);
+      const place = locate(path);
+      const version = versionHere(place, file) ?? (await versionOf(calls, place, file));
       if (version === undefined) files[index] = undefined;
       else if (known?.version !== version) files[index] = { ...file, version };
       if (version === undefined && file.isStore) problems.push({ path, reason: NO_DOCUMENT });

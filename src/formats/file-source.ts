@@ -105,6 +105,7 @@ export function createFileSource(options: FileSourceOptions): Source {
     const tree = await treeOfIndex({
       ...{ file, index, key },
       store: store.identity,
+      format: isTold ? format.id : undefined,
       makeChunk: async (recipe, chunkCoords) => format.makeChunk?.(blocks, recipe, chunkCoords),
     });
     const warnings = isTold ? tree.warnings : Object.freeze([...tree.warnings, UNTOLD]);

@@ -1,4 +1,6 @@
 import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
+import type { ObjectStat } from "../stores/byte-store.js";
+import type { FreshObjects } from "../stores/object-versions.js";
 import {
   type ChunkReader,
   HIDDEN,
@@ -7,8 +9,10 @@ import {
   type VersionOptions,
 } from "../zarr/chunk-reader.js";
 import { assertStoredLength } from "../zarr/plan/max-stored-byte-length.js";
-import { createFindPlace, type FileArray, memoryFor } from "./file-index.js";
-import type { VersionedFile } from "./versioned-file.js";
+import { createFileBlocks } from "./file-blocks.js";
+import type { FileFormat } from "./file-format.js";
+import { createFindPlace, type FileArray, type FileChunkTable, memoryFor } from "./file-index.js";
+import { createVersionedFile, type VersionedFile } from "./versioned-file.js";
 
 /** Makes a chunk from a recipe; see `FileFormat.makeChunk`. */
 export type MakeFileChunk = (
@@ -97,4 +101,39 @@ export function openTableChunkReader(
       });
     },
   };
+}
+
+/** The places of an array's chunks in one version of a file: plain data, which is kept as `RangeChunks.index`. */
+export interface ChunkIndex {
+  readonly file: ObjectStat;
+  readonly format: FileFormat["id"];
+  readonly chunks: Exclude<FileChunkTable, { kind: "inline" }>;
+}
+
+/** A file whose chunks have places that are known. */
+interface IndexedFile {
+  /** States of the objects of its store. */
+  readonly objects: FreshObjects;
+  readonly key: string;
+  /** As for {@link createVersionedFile}. */
+  readonly identity: string;
+  readonly hasMoved: () => Promise<boolean>;
+  /** Formats that the file may have. */
+  readonly formats: readonly FileFormat[];
+}
+
+/** Opens the reader of an array's chunks from their places, without any I/O: reads check that the file has the version of the places. */
+export function openIndexedChunks(
+  { objects, key, identity, hasMoved, formats }: IndexedFile,
+  array: Pick<FileArray, "name" | "shape" | "chunkShape">,
+  { file, format, chunks }: ChunkIndex,
+): ChunkReader {
+  const versioned = createVersionedFile(objects.store, key, file, objects, identity, hasMoved);
+  const make = chunks.kind === "made" ? formats.find(({ id }) => id === format)?.makeChunk : undefined;
+  const blocks = make && createFileBlocks(versioned);
+  return openTableChunkReader(
+    versioned,
+    { ...array, chunks },
+    async (recipe, coords) => blocks && make(blocks, recipe, coords),
+  );
 }

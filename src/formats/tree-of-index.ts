@@ -13,8 +13,9 @@ import {
   type StoredTree,
   warnOfName,
 } from "../zarr/stored-tree.js";
+import type { FileFormat } from "./file-format.js";
 import type { FileArray, FileChunkTable, FileIndex } from "./file-index.js";
-import { type MakeFileChunk, openTableChunkReader } from "./table-chunk-reader.js";
+import { type ChunkIndex, type MakeFileChunk, openTableChunkReader } from "./table-chunk-reader.js";
 import type { VersionedFile } from "./versioned-file.js";
 
 /** A file whose index was read. */
@@ -25,6 +26,8 @@ interface IndexedFile {
   readonly store: string;
   readonly key: string;
   readonly makeChunk: MakeFileChunk;
+  /** Its format, if the version of the file is more than its length, so that places of chunks may be kept with it. */
+  readonly format: FileFormat["id"] | undefined;
 }
 
 /** Makes the groups and arrays of a file's index. Those whose name or type cannot be served go to `refused`. */
@@ -109,14 +112,27 @@ function differingOf(chunks: FileChunkTable): number {
   return chunks.variants.reduce((count, variant) => (variant === 0 ? count : count + 1), 0);
 }
 
+/** Tells whether the places of chunks are all that reading them takes: also recipes that are a few numbers, such as those of records. */
+function isPlaced(chunks: FileChunkTable): chunks is ChunkIndex["chunks"] {
+  if (chunks.kind !== "made") return chunks.kind !== "inline";
+  return Object.values(chunks.recipe as object).every((each) => typeof each === "number");
+}
+
 /** A function of its own, so that what opens the reader retains no more than it needs. */
-function chunksOf({ file, store, key, makeChunk }: IndexedFile, array: FileArray, path: string): RangeChunks {
+function chunksOf(
+  { file, store, key, makeChunk, format }: IndexedFile,
+  array: FileArray,
+  path: string,
+): RangeChunks {
+  const { version, byteLength } = file;
+  const { chunks } = array;
   return Object.freeze({
     kind: "ranges",
     ...{ store, key, path },
-    version: file.version.token,
-    form: FORMS[array.chunks.kind],
-    differing: differingOf(array.chunks),
+    version: version.token,
+    form: FORMS[chunks.kind],
+    differing: differingOf(chunks),
+    ...(format && isPlaced(chunks) && { index: { file: { version, byteLength }, format, chunks } }),
     openReader: () => openTableChunkReader(file, array, makeChunk),
   });
 }

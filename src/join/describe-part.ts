@@ -2,10 +2,12 @@ import { pickItems } from "../codec/items/pick-items.js";
 import { ZpublishError } from "../errors.js";
 import { runNow } from "../event-loop/cooperative-task.js";
 import { workThrough } from "../event-loop/work-through.js";
+import type { ChunkIndex } from "../formats/table-chunk-reader.js";
 import type { JsonObject } from "../json/json-value.js";
 import { elementCount, nameDimensions } from "../model/data-tree.js";
 import { openChunkReader } from "../open/chunk-reader.js";
-import type { PieceLayout } from "../zarr/chunk-reader.js";
+import type { ObjectStat } from "../stores/byte-store.js";
+import type { FileChunks, PieceLayout, ShardChunks } from "../zarr/chunk-reader.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import { completeCodec, decodeProblem } from "../zarr/plan/codec-rules.js";
 import { createSteps, storedByteLengthOf } from "../zarr/plan/codec-steps.js";
@@ -50,6 +52,37 @@ export interface KnownPart {
   /** `identity` of its tree when it was described: with another one it is another file by now. */
   readonly identity: string;
   readonly description: PartDescription;
+  /** Where its chunks lie. Undefined if it is opened for them. */
+  readonly places?: PartPlaces | undefined;
+}
+
+/** Where the chunks of a part lie: plain data, kept with its description, so that they are read without opening the part. */
+export type PartPlaces = FilePlaces | StorePlaces;
+
+/** Places in a file. */
+export interface FilePlaces {
+  readonly kind: "file";
+  /** Name of the file's store, and its key there. */
+  readonly store: string;
+  readonly key: string;
+  readonly file: ObjectStat;
+  readonly format: ChunkIndex["format"];
+  /** One per array of the description; null for one whose chunks take the index of the file. */
+  readonly tables: readonly (ChunkIndex["chunks"] | null)[];
+}
+
+/** Places in a local Zarr store. */
+export interface StorePlaces {
+  readonly kind: "store";
+  readonly layout: StoreLayout;
+  /** Records of the documents of each array. */
+  readonly records: readonly string[];
+}
+
+/** What the places in most stores have in common. */
+export interface StoreLayout {
+  /** As in {@link FilePlaces.tables}, with paths from the root of the store. */
+  readonly chunks: readonly (FileChunks | ShardChunks | null)[];
 }
 
 /** A file that is no dataset, until its version changes. */

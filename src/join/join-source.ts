@@ -21,6 +21,7 @@ import { type JoinedTree, joinSteps } from "./join-parts.js";
 import { createKeptDescriptions } from "./kept-descriptions.js";
 import { createOpenParts, type OpenParts } from "./open-parts.js";
 import { createPartList, type ListedParts } from "./part-list.js";
+import { type createOpenPlaced, findPlaces } from "./part-places.js";
 import { createPartChunkReader } from "./pieces.js";
 
 /** Files that are left out and named one by one; more are counted. */
@@ -49,6 +50,8 @@ interface JoinSourceOptions {
   readonly join: Joining;
   /** Opens a file. */
   readonly openPart: (location: string) => Promise<Source>;
+  /** Opens the chunks of a part by their places. Default: the part is opened for them. */
+  readonly openPlaced?: ReturnType<typeof createOpenPlaced>;
   /** Keeps descriptions of files between runs. Default: files are read again. */
   readonly kept?: KeptIndexes | undefined;
 }
@@ -67,16 +70,12 @@ export function createJoinSource(options: JoinSourceOptions): Source {
   const openFile = (name: string) => openPart(finder.locationOf(name));
   const open = createOpenParts({
     openPart: openFile,
+    openPlaced: options.openPlaced,
     identity,
     onChanged: (name) => list.describeAgain(name),
   });
   const descriptions = createKeptDescriptions(options.kept, identity);
   const list = createPartList(finder, describe, descriptions);
-  /**
-   * Trees of files that were just described, by name. None of Zarr stores, which are checked when they are opened for their chunks; none if
-   * descriptions are kept, since most parts are not read then.
-   */
-  const trees = new Map<string, StoredTree>();
   const oneAtATime = createOneAtATime();
   let latest: { readonly listed: ListedParts; readonly tree: StoredTree } | undefined;
 
@@ -85,9 +84,9 @@ export function createJoinSource(options: JoinSourceOptions): Source {
     const source = await openFile(name);
     try {
       const tree = await source.readTree();
-      if (options.kept === undefined && tree.format !== undefined) trees.set(name, tree);
       const dimension = join.kind === "concat" ? join.dimension : undefined;
-      return { name, identity: tree.identity, description: await describePart(name, tree, dimension) };
+      const description = await describePart(name, tree, dimension);
+      return { name, identity: tree.identity, description, places: findPlaces(tree, description) };
     } finally {
       await source.close();
     }
@@ -106,11 +105,8 @@ export function createJoinSource(options: JoinSourceOptions): Source {
 
   async function read(progress?: (arraysRead: number) => void): Promise<StoredTree> {
     let arraysRead = 0;
-    const onPart = (part: KnownPart): void => {
-      const tree = trees.get(part.name);
-      if (tree !== undefined) open.keep(part, tree);
-      trees.delete(part.name);
-      arraysRead += part.description.arrays.length;
+    const onPart = ({ description }: KnownPart): void => {
+      arraysRead += description.arrays.length;
       progress?.(arraysRead);
     };
     const listed = await list.list(onPart);

@@ -6,20 +6,31 @@ import { FORMATS } from "../formats/formats.js";
 import type { KeptIndexes } from "../formats/kept-indexes.js";
 import type { JsonObject } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import type { BrokenPart, KeptParts, KnownPart, PartArray, PartDescription } from "./describe-part.js";
+import type {
+  BrokenPart,
+  KeptParts,
+  KnownPart,
+  PartArray,
+  PartDescription,
+  PartPlaces,
+  StoreLayout,
+} from "./describe-part.js";
+import { memoryOfPlaces } from "./part-places.js";
 
 /** Changes whenever the description of an unchanged part would: raise the number if its readers or `describePart` differ. */
-const STAMP = ["descriptions 3", ...FORMATS.map(({ id, revision }) => `${id} ${revision}`)].join("\n");
+const STAMP = ["descriptions 4", ...FORMATS.map(({ id, revision }) => `${id} ${revision}`)].join("\n");
 /** Parts to an item of the record, each of which is written and read without a pause. */
 const BLOCK = 256;
 /** Pieces that new parts may share. */
 const MAX_PIECES = 10_000;
+/** Bound of the places of chunks: those of 60,000 files of one array, or of three million chunks. Files beyond it are opened. */
+const MAX_PLACES_BYTES = 64 * 2 ** 20;
 
 /** Descriptions of the parts of one dataset, kept between runs. Most files differ in little: equal pieces are one object. */
 export type KeptDescriptions = ReturnType<typeof createKeptDescriptions>;
 
-/** What several parts have in common: a group, an array, or values of a coordinate. */
-type Piece = PartDescription["groups"][number] | Omit<PartArray, "values"> | Uint8Array;
+/** What several parts have in common: a group, an array, values of a coordinate, or places in a store. */
+type Piece = PartDescription["groups"][number] | Omit<PartArray, "values"> | Uint8Array | StoreLayout;
 
 /** Creates the kept descriptions of a dataset. @param kept Where they are kept. Default: they are only shared. */
 export function createKeptDescriptions(kept: KeptIndexes | undefined, name: string) {
@@ -28,6 +39,8 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
   /** Pieces that were hashed, and what they are shared as: parts of one item of the record share theirs already. */
   const hashed = new WeakMap<object, Piece>();
   let latest: KeptParts = { parts: [], broken: [] };
+  /** Bytes of the places of all parts that were ever described. */
+  let placesBytes = 0;
 
   function shared<T extends Piece>(piece: T): T {
     const identity = "stored" in piece ? piece.stored : piece;
@@ -52,15 +65,23 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
     return values === undefined ? array : { ...array, values: shared(values) };
   }
 
-  function share({ name, groups, arrays, refused }: PartDescription): PartDescription {
-    return { name, refused, groups: groups.map(shared), arrays: arrays.map(shareArray) };
+  function share({ description, places, ...part }: KnownPart): KnownPart {
+    const { name, groups, arrays, refused } = description;
+    const shares = { name, refused, groups: groups.map(shared), arrays: arrays.map(shareArray) };
+    return { ...part, description: shares, ...(places && { places: sharePlaces(places) }) };
+  }
+
+  function sharePlaces(places: PartPlaces): PartPlaces | undefined {
+    placesBytes += memoryOfPlaces(places);
+    if (placesBytes > MAX_PLACES_BYTES) return undefined;
+    return places.kind === "file" ? places : { ...places, layout: shared(places.layout) };
   }
 
   function* partsOf(items: readonly unknown[]): CooperativeTask<KeptParts> {
     const parts: KnownPart[] = [];
     for (const part of items.slice(0, -1).flat() as KnownPart[]) {
       yield;
-      parts.push({ ...part, description: share(part.description) });
+      parts.push(share(part));
     }
     return { parts, broken: items.at(-1) as BrokenPart[] };
   }
@@ -70,7 +91,7 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
   });
 
   return {
-    /** Returns a description whose pieces are the same objects as equal ones of other parts. */
+    /** Returns a part whose pieces are the same objects as equal ones of other parts, without its places if they are too many. */
     share,
     /** Reads what was kept; undefined if nothing was. Never throws. */
     async read(): Promise<KeptParts | undefined> {
@@ -93,6 +114,7 @@ function* blocksOf(parts: readonly KnownPart[]): Generator<readonly KnownPart[]>
 
 function contentOf(piece: Piece): string | Uint8Array {
   if (piece instanceof Uint8Array) return piece;
+  if ("chunks" in piece) return JSON.stringify(piece);
   if (!("stored" in piece)) return stringifyJson(["group", piece.path, piece.attrs]);
   const { dataType, fill, ...rest } = piece.stored;
   const item = fill.item && Buffer.from(fill.item).toString("hex");

@@ -7,6 +7,7 @@ import { type OpenSourceOptions, openSource } from "../open/open-source.js";
 import { schemeOf } from "../stores/byte-store.js";
 import type { Source } from "../zarr/stored-tree.js";
 import { createJoinSource, type Joining } from "./join-source.js";
+import { createOpenPlaced } from "./part-places.js";
 
 /**
  * Opens files as one dataset. Nothing is read before `readTree`.
@@ -22,17 +23,18 @@ export async function openJoin(
   const { root, include } = splitPattern(location) ?? (await splitPlain(location));
   const isRemote = schemeOf(root) !== undefined;
   const patterns = include === undefined ? undefined : [include];
+  const finder = createFileFinder({
+    root: isRemote ? root : resolve(root),
+    include: patterns,
+    withVersions: true,
+    stores: options.stores,
+  });
   return createJoinSource({
-    ...{ location, join, kept: options.kept },
-    finder: createFileFinder({
-      root: isRemote ? root : resolve(root),
-      include: patterns,
-      withVersions: true,
-      stores: options.stores,
-    }),
+    ...{ location, join, kept: options.kept, finder },
     patterns: include ?? "",
     // Reading a file of this machine takes no longer than reading its index from another one.
     openPart: (part) => openSource(part, isRemote ? options : { ...options, kept: undefined }),
+    openPlaced: createOpenPlaced((name) => finder.locationOf(name), options),
   });
 }
 

@@ -5,14 +5,17 @@ import { isDamage, messageOf, ZpublishError } from "../errors.js";
 import { type MaybePromise, whenDone, withErrorsOf } from "../event-loop/maybe-promise.js";
 import { elementCount, gridShapeOf } from "../model/data-tree.js";
 import { openChunkReader } from "../open/chunk-reader.js";
-import type { ChunkReader, ChunkSource } from "../zarr/chunk-reader.js";
+import type { ChunkReader } from "../zarr/chunk-reader.js";
 import type { Source, StoredTree } from "../zarr/stored-tree.js";
 import type { KnownPart } from "./describe-part.js";
+import type { OpenPlaced } from "./part-places.js";
 
 /** Bound of the memory of open parts: those of a year of hourly files, if their indexes are small. */
 const MAX_BYTES = 128 * 2 ** 20;
 /** Estimate for an array of an open part. */
 const ARRAY_BYTES = 1_024;
+/** Estimate for a part that is opened by its places. */
+const PLACED_BYTES = 4_096;
 /** Place of a chunk in the index of a file. */
 const PLACE_BYTES = 13;
 /** Parts that are opened at a time. */
@@ -25,14 +28,14 @@ export interface OpenParts {
    * @throws ZpublishError `source-changed` if the part is no longer the one that was described, `source-unreadable`
    */
   reader(part: KnownPart, path: string): MaybePromise<ChunkReader>;
-  /** Keeps a part open whose tree was read to describe it. */
-  keep(part: KnownPart, tree: StoredTree): void;
 }
 
 /** Options of {@link createOpenParts}. */
 interface OpenPartsOptions {
   /** Opens a part. */
   readonly openPart: (name: string) => Promise<Source>;
+  /** Opens the chunks of a part by their places; undefined if the part has to be opened. Default: it always has. */
+  readonly openPlaced?: ((part: KnownPart) => MaybePromise<OpenPlaced | undefined>) | undefined;
   /** Identity of the dataset: errors name it, so that the dataset is read again. */
   readonly identity: string;
   /** Called when a part turns out to be another one than was described. */
@@ -41,14 +44,18 @@ interface OpenPartsOptions {
 
 interface OpenPart {
   readonly part: KnownPart;
-  readonly chunks: ReadonlyMap<string, ChunkSource>;
+  /** Opens the reader of an array; undefined if it is not there. */
+  readonly open: OpenPlaced;
   readonly readers: Map<string, ChunkReader>;
+  /** Whether all of its arrays are there; else those that have places. */
+  readonly isWhole: boolean;
   /** Estimate of its memory. */
   readonly byteLength: number;
 }
 
 /** Creates the open parts of a dataset; none is open yet. */
-export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOptions): OpenParts {
+export function createOpenParts(options: OpenPartsOptions): OpenParts {
+  const { openPart, openPlaced, identity, onChanged } = options;
   const opened = createBoundedMap<OpenPart>({
     maxBytes: MAX_BYTES,
     byteLengthOf: ({ byteLength }) => byteLength,
@@ -65,23 +72,30 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
     return found?.part === part ? found : undefined;
   }
 
-  function keep(part: KnownPart, tree: StoredTree): OpenPart {
-    const chunks = tree.groups.flatMap(({ arrays }) =>
-      arrays.map((array) => [array.path, array.chunks] as const),
-    );
-    // A part that is larger than the bound stays until another one is opened.
-    const byteLength = Math.min(memoryOf(tree), MAX_BYTES);
-    const added: OpenPart = { part, chunks: new Map(chunks), readers: new Map(), byteLength };
+  function add(part: KnownPart, open: OpenPlaced, isWhole: boolean, byteLength: number): OpenPart {
+    const added = { part, open, readers: new Map(), isWhole, byteLength };
     opened.set(part.name, added);
     return added;
   }
 
-  async function open(part: KnownPart): Promise<OpenPart> {
+  function openPlaces(part: KnownPart): MaybePromise<OpenPart | undefined> {
+    return whenDone(openPlaced?.(part), (open) => open && add(part, open, false, PLACED_BYTES));
+  }
+
+  async function openWhole(part: KnownPart): Promise<OpenPart> {
     try {
       // It is not closed, since requests may read from it for long: sources hold nothing but memory.
       const tree = await (await openPart(part.name)).readTree();
       if (tree.identity !== part.identity) throw changed(part);
-      return keep(part, tree);
+      const chunks = new Map(
+        tree.groups.flatMap(({ arrays }) => arrays.map((array) => [array.path, array.chunks])),
+      );
+      const openArray: OpenPlaced = (path) => {
+        const source = chunks.get(path);
+        return source && openChunkReader(source);
+      };
+      // A part that is larger than the bound stays until another one is opened.
+      return add(part, openArray, true, Math.min(memoryOf(tree), MAX_BYTES));
     } catch (error) {
       throw errorOf(part, error);
     }
@@ -89,15 +103,17 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
 
   async function openOnce(part: KnownPart): Promise<OpenPart> {
     const key = `${part.name}\n${part.identity}`;
-    return known(part) ?? openings.run(key, () => limiter.run("", () => known(part) ?? open(part)));
+    const knownWhole = () => (known(part)?.isWhole ? known(part) : undefined);
+    return knownWhole() ?? openings.run(key, () => limiter.run("", () => knownWhole() ?? openWhole(part)));
   }
 
-  function readerOf({ part, chunks, readers }: OpenPart, path: string): ChunkReader {
+  function readerOf({ part, open, isWhole, readers }: OpenPart, path: string): MaybePromise<ChunkReader> {
     const before = readers.get(path);
     if (before !== undefined) return before;
-    const source = chunks.get(path);
-    if (source === undefined) throw errorOf(part, changed(part));
-    const reader = withErrors(openChunkReader(source), (error) => errorOf(part, error));
+    const found = open(path);
+    if (found === undefined && isWhole) throw errorOf(part, changed(part));
+    if (found === undefined) return openOnce(part).then((whole) => readerOf(whole, path));
+    const reader = withErrors(found, (error) => errorOf(part, error));
     readers.set(path, reader);
     return reader;
   }
@@ -128,8 +144,10 @@ export function createOpenParts({ openPart, identity, onChanged }: OpenPartsOpti
   }
 
   return {
-    reader: (part, path) => whenDone(known(part) ?? openOnce(part), (opened) => readerOf(opened, path)),
-    keep,
+    reader: (part, path) =>
+      whenDone(known(part) ?? openPlaces(part), (found) =>
+        whenDone(found ?? openOnce(part), (opened) => readerOf(opened, path)),
+      ),
   };
 }
 

@@ -60,8 +60,7 @@ export function createPartList(finder: FileFinder, describe: DescribeFile, descr
   async function describeFile({ path: name, version }: FileVersion, onPart: (part: KnownPart) => void) {
     doubtful.delete(name);
     try {
-      const { identity, description } = await describe(name);
-      const part = { name, version, identity, description: descriptions.share(description) };
+      const part = descriptions.share({ ...(await describe(name)), version });
       known.set(name, part);
       unread.delete(name);
       onPart(part);

@@ -14,6 +14,7 @@ import {
   versionOfPieces,
   versionsOf,
 } from "../zarr/chunk-reader.js";
+import type { ItemConversion } from "../zarr/codec-step.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import { type KnownPart, type StoredLayout, storedLayoutOf } from "./describe-part.js";
 import type { PartStored } from "./item-forms.js";
@@ -277,20 +278,46 @@ function createPartLayout(
   joined: Pick<StoredArray, "fill" | "shape">,
   axis: number,
 ): PartLayout {
-  const stored = storedLayoutOf(own);
   const isStacked = own.shape.length < joined.shape.length;
-  const form = isStacked ? withAxis(stored, axis) : stored;
-  const { fillItem, maxStoredByteLength: _bound, ...rest } = form;
-  const content = {
-    ...rest,
-    conversion: conversion === undefined ? null : JSON.stringify(conversion),
-    fill: fillItem && Buffer.from(fillItem).toString("hex"),
-  };
-  const text = stringifyJson([part, path, content as unknown as JsonObject]);
+  const { form, content } = formOf(own, isStacked ? axis : undefined, conversion);
+  const { fillItem } = form;
+  const text = `[${stringifyJson(part)},${stringifyJson(path)},${content}]`;
   const id = createHash("sha256").update(text).digest().toString("hex", 0, 8);
   const title = `part '${part}', array '${path}'`;
   const hasOwnFill = conversion !== undefined || !isSameItem(fillItem, joined.fill.item);
   return { layout: Object.freeze({ ...form, name: `${store}\n${id}`, title, conversion, hasOwnFill }), id };
+}
+
+/** Decoding of arrays of equal structure, and its text. */
+interface LayoutForm {
+  readonly axis: number | undefined;
+  readonly conversion: ItemConversion | undefined;
+  readonly form: StoredLayout;
+  readonly content: string;
+}
+
+/** By the array object, the form that was asked for last: most parts of a dataset have the same one. */
+const forms = new WeakMap<PartStored, LayoutForm>();
+
+/** Returns the form of a part's chunks. @param axis The axis that is new. */
+function formOf(
+  own: PartStored,
+  axis: number | undefined,
+  conversion: ItemConversion | undefined,
+): LayoutForm {
+  const before = forms.get(own);
+  if (before !== undefined && before.axis === axis && before.conversion === conversion) return before;
+  const stored = storedLayoutOf(own);
+  const form = axis === undefined ? stored : withAxis(stored, axis);
+  const { fillItem, maxStoredByteLength: _bound, ...rest } = form;
+  const content = stringifyJson({
+    ...rest,
+    conversion: conversion === undefined ? null : JSON.stringify(conversion),
+    fill: fillItem && Buffer.from(fillItem).toString("hex"),
+  } as unknown as JsonObject);
+  const found = { axis, conversion, form, content };
+  forms.set(own, found);
+  return found;
 }
 
 /** Returns a layout with another axis, along which chunks have length 1. */

@@ -34,7 +34,8 @@ export interface OpenSourceOptions extends ReferencePlaces {
   readonly kept?: KeptIndexes | undefined;
 }
 
-const DEFAULT_FRESHNESS: Freshness = { seconds: 5 };
+/** For how long answers of stores are believed by default. */
+export const DEFAULT_FRESHNESS: Freshness = { seconds: 5 };
 /** Name of the variable if the store is a single array and its location has no name that can be served. */
 const FALLBACK_ARRAY_NAME = "data";
 
@@ -106,13 +107,13 @@ async function openLocal(location: string, path: string, options: OpenSourceOpti
 }
 
 /** Finds the file behind a path, which may be a link. @throws ZpublishError `source-unreadable` */
-async function realPlace(path: string): Promise<FilePlace> {
+export async function realPlace(path: string): Promise<FilePlace> {
   const real = await realPath(path);
   return { store: createFileStore(dirname(real)), key: basename(real) };
 }
 
 /** @throws ZpublishError `source-unreadable` */
-async function realPath(path: string): Promise<string> {
+export async function realPath(path: string): Promise<string> {
   try {
     return await createFileCalls(path).call<string>((done) => realpath.native(path, done));
   } catch (cause) {

@@ -57,6 +57,17 @@ function createStorePaths(root: string, calls: FileCalls) {
     return real === root || real.startsWith(prefix);
   }
 
+  function verified(directory: string): VerifiedDirectory | undefined {
+    const known = verifiedDirectories.get(directory);
+    return rootDevice !== undefined && known !== undefined && isWithinStore(known.real) ? known : undefined;
+  }
+
+  /** Returns the device of what is a directory itself, and no link to one. */
+  function deviceNow(path: string): bigint | undefined {
+    const found = lstatNow(path);
+    return found?.isDirectory() ? found.dev : undefined;
+  }
+
   function assertWithinStore(real: string, label: Label): void {
     if (!isWithinStore(real)) throw unreadable(label, "is reached by a link that leaves the store");
   }
@@ -71,9 +82,17 @@ function createStorePaths(root: string, calls: FileCalls) {
 
   return {
     /** Returns a directory that has been verified before; else undefined. Does no I/O. */
-    verified(directory: string): VerifiedDirectory | undefined {
-      const known = verifiedDirectories.get(directory);
-      return rootDevice !== undefined && known !== undefined && isWithinStore(known.real) ? known : undefined;
+    verified,
+    /** Verifies a directory of a local file system at once; undefined if {@link verify} has to, since a link or a mount leads to it. */
+    verifyNow(directory: string): VerifiedDirectory | undefined {
+      const device = isWithinStore(directory) ? deviceNow(root) : undefined;
+      if (device === undefined) return undefined;
+      for (let path = directory; path !== root; path = dirname(path))
+        if (deviceNow(path) !== device) return undefined;
+      rootDevice = device;
+      const found = { real: directory, device };
+      verifiedDirectories.set(directory, found);
+      return found;
     },
     /** Looks up a directory; undefined if it does not exist. @throws ZpublishError `source-unreadable` */
     async verify(directory: string, label: Label): Promise<VerifiedDirectory | undefined> {
@@ -152,8 +171,17 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
   const paths = createStorePaths(root, calls);
   const direct = directReadsOf(root);
 
+  /** Returns the directory of a file if it is verified, or can be at once. */
+  function directoryNow(path: string): VerifiedDirectory | undefined {
+    const directory = dirname(path);
+    const known = paths.verified(directory);
+    if (known !== undefined || !calls.isLocal || !direct.isQuick) return known;
+    return direct.run(() => paths.verifyNow(directory));
+  }
+
   /** Same as {@link lstatInMemory}, if the metadata may have to come from a disk. */
   function statNow(path: string): BigIntStats | undefined {
+    directoryNow(path);
     return direct.isQuick ? direct.run(() => lstatInMemory(path)) : undefined;
   }
 
@@ -214,7 +242,7 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
   }
 
   function readNow<T>(path: string, use: (file: OpenFile) => MaybePromise<T>): T | undefined {
-    const device = paths.localDeviceOf(paths.verified(dirname(path)));
+    const device = paths.localDeviceOf(directoryNow(path));
     if (device === undefined || !direct.isQuick) return undefined;
     return direct.run(() => useNow(path, device, use), sourceReadSeconds.direct);
   }

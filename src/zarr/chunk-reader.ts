@@ -258,6 +258,8 @@ export interface RangeChunks {
   readonly form: "ranges" | "kept" | "made";
   /** Number of chunks whose codecs differ from the others'; see `StoredChunk.variant`. */
   readonly differing: number;
+  /** Plain data with which `openIndexedChunks` opens the reader again without reading the file's index. Default: that needs the index. */
+  readonly index?: unknown;
   readonly openReader: () => ChunkReader;
 }
 

@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { rename, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { LosslessNumber } from "lossless-json";
 import t, { type Test } from "tap";
@@ -8,6 +8,7 @@ import { createKeptIndexes } from "../../src/formats/kept-indexes.js";
 import type { KnownPart } from "../../src/join/describe-part.js";
 import { createJoinSource, type Joining } from "../../src/join/join-source.js";
 import { createKeptDescriptions } from "../../src/join/kept-descriptions.js";
+import { createOpenPlaced } from "../../src/join/part-places.js";
 import { openSource } from "../../src/open/open-source.js";
 import { PIECED } from "../../src/zarr/chunk-reader.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
@@ -35,6 +36,7 @@ function openFolder(folder: string, joining = CONCAT, cache?: string, open = ope
   const source = createJoinSource({
     ...{ location: "joined", finder, patterns: "", join: joining },
     kept: cache === undefined ? undefined : createKeptIndexes(cache),
+    openPlaced: createOpenPlaced((name) => finder.locationOf(name), {}),
     openPart(location) {
       opened.push(location.slice(location.lastIndexOf("/") + 1));
       return open(location);
@@ -65,7 +67,7 @@ async function writeThree(t: Test): Promise<string> {
   return folder;
 }
 
-t.test("parts are described once, and Zarr stores opened again for their chunks", async (t) => {
+t.test("parts are described once, and only the first is opened again, for its coordinates", async (t) => {
   const folder = await writeThree(t);
   const source = openFolder(folder);
   const tree = await source.readTree();
@@ -82,16 +84,19 @@ t.test("parts are described once, and Zarr stores opened again for their chunks"
   t.equal(await source.fingerprint(), tree.fingerprint);
   t.equal((await source.readTree()).groups, tree.groups);
   const reader = readerOf(tree, "v");
-  t.equal(reader.versionNow([0, 0]), undefined, "a part that is not open");
-  await Promise.all([reader.version([0, 0]), reader.version([1, 0]), reader.read([1, 0])]);
-  t.same(source.opened, ["a.zarr"], "shared by all requests");
+  for (const row of [0, 1, 2, 3, 4]) await reader.version([row, 0]);
+  t.same(source.opened, [], "their places are known");
   t.equal(reader.versionNow([1, 0], true), await reader.version([1, 0]));
   t.equal((await reader.read([1, 0]))?.version, await reader.version([1, 0]));
   await readerOf(tree, "area").read([0, 0]);
-  t.same(source.opened, ["a.zarr"], "and by all arrays");
+  t.same(source.opened, []);
+  const coordinate = readerOf(tree, "y");
+  await Promise.all([coordinate.version([0]), coordinate.version([0]), coordinate.read([0])]);
+  t.same(source.opened, ["a.zarr"], "shared by all requests");
+  t.type(await reader.version([0, 0]), "string", "and by all arrays");
 });
 
-t.test("if nothing is kept, files stay open that were described, until they change", async (t) => {
+t.test("if nothing is kept, files are opened once, until they change", async (t) => {
   const folder = await makeDirectory(t);
   await writeNetcdfPart(folder, "a.nc", { first: 0, count: 4 });
   await writeNetcdfPart(folder, "b.nc", { first: 4, count: 3 });
@@ -127,6 +132,8 @@ t.test("a restart reads no part that is known", async (t) => {
   t.same(withoutChunks(restored), withoutChunks(tree));
   for (const row of [0, 2, 4])
     t.equal(await readerOf(restored, "v").version([row, 0]), await readerOf(tree, "v").version([row, 0]));
+  t.same(await readerOf(restored, "v").read([1, 0]), await readerOf(tree, "v").read([1, 0]));
+  t.same(again.opened, [], "nor for its chunks");
 
   await again.close();
   await writeNetcdfPart(folder, "d.nc", { first: 9, count: 2 });
@@ -265,6 +272,58 @@ t.test("a part that turns out to be another one is described again", async (t) =
   t.ok(await readerOf(after, "v").version([3, 0]));
 });
 
+t.test("places of chunks are those of one version of a file, wherever it lies", async (t) => {
+  const folder = await makeDirectory(t);
+  const cache = await makeDirectory(t);
+  const link = join(await makeDirectory(t), "data");
+  await symlink(folder, link);
+  await writeNetcdfPart(folder, "a.nc", { first: 0, count: 1 });
+  await writeNetcdfPart(folder, "b.nc", { first: 1, count: 1 });
+  await writeZarrPart(folder, "c.zarr", { first: 2, count: 1, chunk: 1 });
+  const first = openFolder(link, CONCAT, cache);
+  await first.readTree();
+  await first.close();
+
+  const again = openFolder(link, CONCAT, cache);
+  const tree = await again.readTree();
+  const valueAt = async (of: StoredTree, row: number) => {
+    const chunk = await readerOf(of, "v").read([row, 0]);
+    return Buffer.from(chunk?.bytes ?? []).readFloatBE(0);
+  };
+  t.equal(await valueAt(tree, 1), 10);
+  t.same(again.opened, []);
+  // In place of the file that has been read, and of one that has not.
+  for (const [name, step] of [
+    ["a.nc", 0],
+    ["b.nc", 1],
+  ] as const)
+    await writeNetcdfPart(folder, name, { first: step, count: 1, plus: 5, since: 1 });
+  for (const row of [0, 1])
+    await t.rejects(readerOf(tree, "v").read([row, 0]), {
+      code: "source-changed",
+      details: { staleIdentity: tree.identity },
+    });
+  await again.fingerprint();
+  const replaced = await again.readTree();
+  t.same([await valueAt(replaced, 0), await valueAt(replaced, 1)], [5, 15]);
+
+  // The files have moved, and a link leads there.
+  await again.close();
+  const moved = join(await makeDirectory(t), "moved");
+  await rename(folder, moved);
+  await rm(link);
+  await symlink(moved, link);
+  const later = openFolder(link, CONCAT, cache);
+  const there = await later.readTree();
+  t.same(later.opened, [], "they are the same files");
+  await t.rejects(readerOf(there, "v").read([0, 0]), { code: "source-changed" });
+  t.type(await readerOf(there, "v").version([2, 0]), "string", "a store is looked for where it is now");
+  await later.fingerprint();
+  t.equal(await valueAt(await later.readTree(), 0), 5);
+  t.same(later.opened, ["a.nc"]);
+  await later.close();
+});
+
 t.test("chunks that no part has are absent, and other absent chunks are the fill value", async (t) => {
   const folder = await makeDirectory(t);
   await writeZarrPart(folder, "a.zarr", { first: 0, count: 4 });
@@ -288,7 +347,7 @@ t.test("chunks that no part has are absent, and other absent chunks are the fill
   t.equal(reader.versionNow([3, 0]), undefined, "absence takes a look at the metadata");
 });
 
-function partOf(name: string, history: string): Omit<KnownPart, "version"> {
+function partOf(name: string, history: string, version: string): KnownPart {
   const exact = new LosslessNumber("1e-05");
   const codecs = [{ id: "zlib", level: 1 }];
   const arrays = {
@@ -297,17 +356,25 @@ function partOf(name: string, history: string): Omit<KnownPart, "version"> {
     "g/v": { dims: ["time", "y"], shape: [3, 2], dtype: "<f4", fill: "NaN", codecs },
   };
   const description = describePart(name, arrays, { history });
-  return { name, identity: `identity of ${name}`, description };
+  const keyEncoding = { name: "v2", separator: "." } as const;
+  const files = {
+    kind: "files",
+    root: "",
+    directory: "/g/v",
+    metadataFile: "/g/v/.zarray",
+    keyEncoding,
+  } as const;
+  const places = { kind: "store", layout: { chunks: [null, null, files] }, records: [] } as const;
+  return { name, version, identity: `identity of ${name}`, description, places };
 }
 
 t.test("descriptions come back as they were, and equal pieces are one object", async (t) => {
   const cache = await makeDirectory(t);
   const kept = createKeptDescriptions(createKeptIndexes(cache), "dataset");
   t.equal(await kept.read(), undefined);
-  const parts = Array.from({ length: 600 }, (_, index): KnownPart => {
-    const part = partOf(`${index}.nc`, `made by ${index}`);
-    return { ...part, version: `v${index}`, description: kept.share(part.description) };
-  });
+  const parts = Array.from({ length: 600 }, (_, index) =>
+    kept.share(partOf(`${index}.zarr`, `made by ${index}`, `v${index}`)),
+  );
   const broken = [{ name: "b.nc", version: "v", reason: "no" }];
   await kept.write({ parts, broken });
   const again = createKeptDescriptions(createKeptIndexes(cache), "dataset");
@@ -320,19 +387,20 @@ t.test("descriptions come back as they were, and equal pieces are one object", a
     t.equal(one?.arrays[index]?.stored, other?.arrays[index]?.stored);
     t.equal(one?.arrays[index]?.values, other?.arrays[index]?.values);
   }
+  const layouts = found?.parts.map(({ places }) => places?.kind === "store" && places.layout);
+  t.equal(layouts?.[0], layouts?.[599]);
   t.not(one?.groups[0], other?.groups[0], "with another history");
   t.equal(one?.groups[1], other?.groups[1]);
-  const shared = again.share(partOf("new.nc", "made by 7").description);
+  const { description: shared } = again.share(partOf("new.zarr", "made by 7", "v"));
   t.equal(shared.arrays[2]?.stored, one?.arrays[2]?.stored, "with those of new parts, too");
   t.equal(shared.groups[0], found?.parts[7]?.description.groups[0]);
 });
 
 t.test("the last of several writes counts", async (t) => {
   const kept = createKeptDescriptions(createKeptIndexes(await makeDirectory(t)), "dataset");
-  const [first, second] = ["one", "other"].map((history): KnownPart => {
-    const part = partOf("a.nc", history);
-    return { ...part, version: history, description: kept.share(part.description) };
-  }) as [KnownPart, KnownPart];
+  const [first, second] = ["one", "other"].map((history) =>
+    kept.share(partOf("a.zarr", history, history)),
+  ) as [KnownPart, KnownPart];
   void kept.write({ parts: [first], broken: [] });
   void kept.write({ parts: [first, second], broken: [] });
   void kept.write({ parts: [second], broken: [] });
