@@ -1,5 +1,5 @@
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
-import type { BodyReply } from "../http/reply.js";
+import type { BodyReply, ElsewhereReply, RouteRequest } from "../http/reply.js";
 import type { Freshness } from "../stores/object-versions.js";
 import type { ChunkReader } from "../zarr/chunk-reader.js";
 
@@ -14,6 +14,7 @@ export interface ChunkService {
   /**
    * Returns the reply to a request for one chunk.
    * @param asked The same object for all requests that name the chunk alike, if there are many.
+   * @param request What the chunk is asked for with. Default: without conditions.
    * @param contentType The same for all chunks of an array. Default `application/octet-stream`.
    * @throws ZpublishError `not-found` if the key is not canonical or outside the grid, or the chunk is absent.
    */
@@ -21,8 +22,18 @@ export interface ChunkService {
     snapshot: DatasetSnapshot,
     array: ServedArray,
     asked: AskedChunk,
+    request?: Pick<RouteRequest, "header">,
     contentType?: string,
   ): BodyReply | Promise<BodyReply>;
+  /**
+   * Returns what finds the URL of a chunk in its own store, without asking the store; undefined if clients are not redirected there.
+   * @throws ZpublishError as `serve`
+   */
+  unseen(
+    snapshot: DatasetSnapshot,
+    array: ServedArray,
+    asked: AskedChunk,
+  ): ElsewhereReply["find"] | undefined;
   /**
    * Returns the reply to a request for the file of a dataset. Its reads are bounded with those of stored chunks.
    * @throws ZpublishError `not-found` if the dataset does not offer it; `source-changed`, `source-unreadable`

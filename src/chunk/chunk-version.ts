@@ -22,11 +22,13 @@ const MAX_CALLS = 512;
 /**
  * Returns the version of a chunk: at once if that waits for nothing.
  * @param allocate Memory for its bytes, if they come with the version and are passed through.
+ * @param isHeld As in `VersionOptions`.
  * @throws ZpublishError `source-unreadable`
  */
 export function currentVersion(
   chunk: ServedChunk,
   allocate: ReadOptions["allocate"],
+  isHeld: (chunk: ServedChunk, token: string) => boolean,
 ): MaybePromise<ChunkVersion> {
   if (chunk.snapshot.immutable) {
     chunk.version = IMMUTABLE;
@@ -39,7 +41,7 @@ export function currentVersion(
     return chunk.version;
   }
   chunk.isUnchanged = undefined;
-  const found = chunk.delivery.version(chunk, { allocate });
+  const found = chunk.delivery.version(chunk, { allocate, isHeld: (token) => isHeld(chunk, token) });
   if (found instanceof Promise) return found.then((later) => remember(chunk, later));
   chunk.checkedIn = iteration;
   return remember(chunk, found);

@@ -6,7 +6,7 @@ import type { Waiting } from "../collections/single-flight.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { errorFromData, ZpublishError } from "../errors.js";
 import { type MaybePromise, whenDone, withErrorsOf } from "../event-loop/maybe-promise.js";
-import type { Body, BodyClient, BodyReply, ElsewhereUrl, WantedPart } from "../http/reply.js";
+import type { Body, BodyClient, BodyReply, ElsewhereReply, ElsewhereUrl, WantedPart } from "../http/reply.js";
 import { storeOf } from "../open/chunk-reader.js";
 import type { ChunkTask } from "../pool/chunk-task.js";
 import {
@@ -52,6 +52,8 @@ export interface Delivery {
   ): Promise<Body | undefined>;
   /** Returns what finds the URL of a chunk in its own store, if clients are redirected there. */
   elsewhere?(request: ChunkRequest): BodyReply["elsewhere"];
+  /** Returns what finds the URL of a chunk of which nothing is known; undefined if clients are not redirected. */
+  unseen?(chunk: ServedChunk): ElsewhereReply["find"] | undefined;
 }
 
 /** What chunks are read and made with. */
@@ -66,8 +68,8 @@ export interface DeliveryMeans {
 
 /** A chunk that is one stored chunk. */
 const ofOneStored = {
-  version: ({ access, coords, version }, { signal } = {}) =>
-    access.reader.version(coords, { wasChecked: version !== undefined, signal }),
+  version: ({ access, coords, version }, { signal, isHeld } = {}) =>
+    access.reader.version(coords, { wasChecked: version !== undefined, signal, isHeld }),
   absentToken: () => "",
 } satisfies Partial<Delivery>;
 
@@ -92,6 +94,7 @@ const DELIVERIES: Readonly<Record<EncodingPlan["kind"], Delivery>> = {
       access.reader.version(coords, { ...options, wasChecked: version !== undefined }),
     obtain: readStored,
     elsewhere,
+    unseen,
   },
   files: {
     passes: "files",
@@ -99,6 +102,7 @@ const DELIVERIES: Readonly<Record<EncodingPlan["kind"], Delivery>> = {
     open: openStoredFile,
     obtain: encode,
     elsewhere,
+    unseen,
   },
   recompress: recompressed,
   rechunk: { passes: undefined, ...ofSeveralStored, obtain: encode },
@@ -309,6 +313,14 @@ function elsewhere({ chunk, version }: ChunkRequest): BodyReply["elsewhere"] {
     if (!version.wasChecked && (await reader.version(coords)).token === undefined) return undefined;
     return elsewhereUrl(await urlFor(coords, REDIRECT_SECONDS));
   };
+}
+
+/** Clients take what they do not find for absent, as here, unless absent chunks are filled here. */
+function unseen({ array, access, coords }: ServedChunk): ElsewhereReply["find"] | undefined {
+  const { urlFor, isLeftToClients } = access.reader;
+  if (urlFor === undefined || isLeftToClients === undefined || !array.plan.absentIsAbsent) return undefined;
+  return async () =>
+    (await isLeftToClients()) ? elsewhereUrl(await urlFor(coords, REDIRECT_SECONDS)) : undefined;
 }
 
 function elsewhereUrl(url: string | undefined): ElsewhereUrl | undefined {

@@ -67,6 +67,8 @@ export function createChunkService({
     const isMade = !isAbsent(version) || !chunk.array.plan.absentIsAbsent;
     return !isMade || cache.current.byteLengthOf(requestOf(chunk, version).cacheKey) !== undefined;
   };
+  const isCached = (chunk: ServedChunk, token: string) =>
+    cache.current.byteLengthOf(cacheKeyFor(chunk, { wasChecked: true, token })) !== undefined;
   const answered = { hit: 0, pass: 0, miss: 0 };
   const bytes = { hit: 0, pass: 0, miss: 0 };
 
@@ -100,16 +102,25 @@ export function createChunkService({
   }
 
   return {
-    serve(snapshot, array, asked, contentType = CHUNK_TYPE) {
+    unseen(snapshot, array, asked) {
+      const { source } = array.plan;
+      // Looked at first, since local files are by far the most.
+      if (source.kind !== "files" || source.objects === undefined) return undefined;
       const chunk = locate(snapshot, array, asked);
-      const version = currentVersion(chunk, means.memory.acquire);
+      return chunk.delivery.unseen?.(chunk);
+    },
+    serve(snapshot, array, asked, request, contentType = CHUNK_TYPE) {
+      const chunk = locate(snapshot, array, asked);
+      const isHeld = (each: ServedChunk, token: string) =>
+        request?.header("if-none-match") !== undefined || isCached(each, token);
+      const version = currentVersion(chunk, means.memory.acquire, isHeld);
       return version instanceof Promise
         ? version.then((found) => replyOf(chunk, found, contentType, open))
         : replyOf(chunk, version, contentType, open);
     },
     async warm(snapshot, array, key, { signal, stored }) {
       const chunk = locate(snapshot, array, { key });
-      const version = await currentVersion(chunk, means.memory.acquire);
+      const version = await currentVersion(chunk, means.memory.acquire, isCached);
       if (isAbsent(version) && array.plan.absentIsAbsent) return { outcome: "absent", byteLength: 0 };
       const request = requestOf(chunk, version);
       const cached = cache.current.byteLengthOf(request.cacheKey);

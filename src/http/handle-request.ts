@@ -15,6 +15,7 @@ import {
   negotiateDocument,
   requestedRange,
   sendBodyReply,
+  sendElsewhereReply,
   sendRepresentation,
   sendStreamReply,
 } from "./representation.js";
@@ -180,6 +181,8 @@ function sendReply(exchange: Exchange, reply: Reply): void | Promise<void> {
   switch (reply?.kind) {
     case "body":
       return sendBodyReply(exchange, reply);
+    case "elsewhere":
+      return sendElsewhereReply(exchange, reply);
     case "document":
       return sendDocument(exchange, reply);
     case "stream":

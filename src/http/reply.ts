@@ -39,7 +39,7 @@ export interface RouteRequest {
  * What a handler answers with. HEAD, ranges, conditions, compression and CORS are the HTTP layer's work. A handler that
  * has nothing to answer throws a ZpublishError (`not-found`, …).
  */
-export type Reply = DocumentReply | BodyReply | StreamReply | RedirectReply;
+export type Reply = DocumentReply | BodyReply | ElsewhereReply | StreamReply | RedirectReply;
 
 /** Content codings of the compressed forms of a document. */
 export type ContentCoding = "br" | "gzip";
@@ -96,6 +96,16 @@ export interface BodyReply {
    * it asks for a range or with `Prefer: respond-direct`. Default: bodies are sent.
    */
   readonly elsewhere?: (() => Promise<ElsewhereUrl | undefined>) | undefined;
+}
+
+/** A body that another server may have, of which nothing is known here yet: a request that could be redirected is, without asking. */
+export interface ElsewhereReply {
+  readonly kind: "elsewhere";
+  readonly cacheControl: string | undefined;
+  /** As {@link BodyReply.elsewhere}. */
+  readonly find: () => Promise<ElsewhereUrl | undefined>;
+  /** Returns the reply for all other requests, and if there is no URL. */
+  readonly otherwise: () => BodyReply | Promise<BodyReply>;
 }
 
 /**

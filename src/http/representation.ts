@@ -9,6 +9,7 @@ import type {
   ByteRange,
   ContentCoding,
   DocumentReply,
+  ElsewhereReply,
   ElsewhereUrl,
   HeaderContext,
   RouteRequest,
@@ -181,6 +182,15 @@ function sendNotModified(exchange: Exchange, { head }: Representation): void {
     writeHead(exchange, "304 Not Modified", head.notModified(exchange.context));
     exchange.endBodiless();
   });
+}
+
+/** Sends the client of a body that nothing is known of to another server, or looks at the body. */
+export async function sendElsewhereReply(exchange: Exchange, reply: ElsewhereReply): Promise<void> {
+  const isPlain = ["if-none-match", "range"].every((name) => exchange.header(name) === undefined);
+  const found = isPlain && isRedirectable(exchange, "no-match", undefined) ? await reply.find() : undefined;
+  if (exchange.over) return;
+  if (found !== undefined) sendElsewhere(exchange, found, reply.cacheControl);
+  else await sendBodyReply(exchange, await reply.otherwise());
 }
 
 /** Tells whether a client may be sent to another server for a body. */

@@ -264,7 +264,11 @@ function withRoot(route: Route): Route[] {
 }
 
 /** Answers a request from a snapshot. */
-type StoreAnswer = (snapshot: DatasetSnapshot, params: Params) => Reply | Promise<Reply>;
+type StoreAnswer = (
+  snapshot: DatasetSnapshot,
+  params: Params,
+  request: RouteRequest,
+) => Reply | Promise<Reply>;
 
 /** Tells whether a path could exist in a newer snapshot. */
 type MayBeNew = (snapshot: DatasetSnapshot, params: Params) => boolean;
@@ -279,17 +283,18 @@ function storeHandler(
   answer: StoreAnswer,
   mayBeNew: MayBeNew,
 ): Route["handler"] {
-  return ({ params }) => {
+  return (request) => {
+    const { params } = request;
     const dataset = datasets.get(params.dataset_id as string);
     const snapshot = snapshotOf(dataset, params);
     try {
-      return answer(snapshot, params);
+      return answer(snapshot, params, request);
     } catch (error) {
       const isAbsent = error instanceof ZpublishError && error.code === "not-found";
       if (!isAbsent || !mayBeNew(snapshot, params)) throw error;
       return datasets.refreshBeforeNotFound(dataset).then((newer) => {
         if (newer === dataset) throw error;
-        return answer(snapshotOf(newer, params), params);
+        return answer(snapshotOf(newer, params), params, request);
       });
     }
   };
@@ -345,13 +350,18 @@ function createStore(format: StoreFormat, context: CoreContext, placeName: strin
   }
 
   /** Answers a chunk, or redirects if the path names a group or an array without its slash. */
-  function chunk(snapshot: DatasetSnapshot, params: Params): Reply | Promise<Reply> {
+  function chunk(snapshot: DatasetSnapshot, params: Params, request: RouteRequest): Reply | Promise<Reply> {
     const name = chunkOf(params);
     const { path, variablePath, key, isOfScalar } = name;
     const array = variablePath === undefined ? undefined : snapshot.arrays.get(variablePath);
     const isKey = isOfScalar === undefined || isOfScalar === (array?.variable.shape.length === 0);
     const asServed = array && isKey ? served(array) : undefined;
-    if (array !== undefined && asServed !== undefined) return chunks.serve(snapshot, asServed, name);
+    if (asServed !== undefined) {
+      const find = chunks.unseen(snapshot, asServed, name);
+      if (find === undefined) return chunks.serve(snapshot, asServed, name, request);
+      const otherwise = () => chunks.serve(snapshot, asServed, name, request);
+      return { kind: "elsewhere", find, otherwise, cacheControl: snapshot.cacheControl };
+    }
     if (snapshot.tree.groups.has(`/${path}`) || snapshot.arrays.has(path))
       return { kind: "redirect", to: "with-slash" };
     if (variablePath !== undefined) refuseLostChunk(snapshot, variablePath, key);

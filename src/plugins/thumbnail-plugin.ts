@@ -78,7 +78,7 @@ async function servePicture(context: CoreContext, { params, query }: RouteReques
     ),
   );
   const picture = planOnce(context, snapshot, choice, style, () => planPicture(choice, style, flips));
-  return context.chunks.serve(choice.snapshot, picture, { key: place.join(".") }, "image/png");
+  return context.chunks.serve(choice.snapshot, picture, { key: place.join(".") }, undefined, "image/png");
 }
 
 /** Whether a request says how numbers become colours. */

@@ -46,6 +46,8 @@ export interface ByteStore {
    * Default: clients cannot.
    */
   readonly urlFor?: ((key: string, seconds: number) => Promise<string | undefined>) | undefined;
+  /** Whether clients that fetch such a URL get 404 if there is no object. Default false. */
+  readonly urlTellsAbsence?: boolean;
   /**
    * Returns where other programs read the bytes of an object that exists; undefined if they cannot. Default: they cannot.
    * @throws ZpublishError as `stat`

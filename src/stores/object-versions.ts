@@ -37,6 +37,8 @@ interface Believed {
  */
 export interface FreshObjects {
   readonly store: ByteStore;
+  /** False if the store is asked before each answer. */
+  readonly believes: boolean;
   /** Returns the state of an object if it is believed at present; else undefined. Does no I/O. */
   known(key: string): KnownObject | undefined;
   /**
@@ -44,11 +46,7 @@ export interface FreshObjects {
    * @param range Bytes that are read next. Default: all. `none` if none are.
    * @throws ZpublishError `source-unreadable`
    */
-  look(
-    key: string,
-    range?: ObjectRange | "none",
-    allocate?: ReadObjectOptions["allocate"],
-  ): Promise<KnownObject>;
+  look(key: string, range?: ObjectRange | "none", options?: LookOptions): Promise<KnownObject>;
   /**
    * Reads bytes of an object in the version known. If it has changed, learns the new version and reads that.
    * @returns Undefined if there is no such object.
@@ -60,6 +58,11 @@ export interface FreshObjects {
   /** Forgets the state of an object that turned out to be corrupt: an answer may have lied about its length. */
   forget(key: string): void;
 }
+
+/** For the bytes that come with a version: their memory, and whether they are needed if it has not changed (see `VersionOptions`). */
+type LookOptions = Pick<ReadObjectOptions, "allocate"> & {
+  readonly isHeld?: ((token: string) => boolean) | undefined;
+};
 
 /** Bound of the bytes that were received with a version, and wait for the read that follows. */
 const MAX_KEPT_BYTES = 32 * 2 ** 20;
@@ -75,7 +78,10 @@ const ABSENT: KnownObject = Object.freeze({ version: undefined, byteLength: unde
 
 /** Creates the state of a store's objects, none of which is known yet. */
 export function createFreshObjects(store: ByteStore, freshness: Freshness): FreshObjects {
-  const { objectOf, believed, stateOf, known, learn, forget } = createKnownVersions(store, freshness);
+  const { objectOf, believed, believes, stateOf, known, learn, forget } = createKnownVersions(
+    store,
+    freshness,
+  );
   const prefix = `${++created}\n`;
   const looks = createSingleFlight<KnownObject>();
   /** True once an object was too long for its bytes to be kept: then versions are learned without bytes. */
@@ -89,7 +95,7 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
   async function ask(
     key: string,
     range: ObjectRange | "none" | undefined,
-    allocate: ReadObjectOptions["allocate"],
+    { allocate, isHeld = () => true }: LookOptions,
   ): Promise<KnownObject> {
     const beganMs = performance.now();
     const before = believed.get(objectOf(key) as string);
@@ -100,7 +106,7 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
     const options = { range, allocate, maxByteLength: MAX_KEPT_BYTES };
     try {
       const found =
-        before?.version !== undefined && canBeUnchanged && !isBelieved
+        before?.version !== undefined && canBeUnchanged && !isBelieved && isHeld(before.version.token)
           ? await store.readIfChanged(key, before.version, options)
           : await store.read(key, isBelieved ? { ...options, version: before?.version } : options);
       if (found === "unchanged") {
@@ -121,19 +127,19 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
   async function look(
     key: string,
     range?: ObjectRange | "none",
-    allocate?: ReadObjectOptions["allocate"],
+    options: LookOptions = {},
   ): Promise<KnownObject> {
     const state = known(key);
     if (state !== undefined && (state.version === undefined || state.byteLength !== undefined)) return state;
     const object = objectOf(key) as string;
     if (state === undefined && believed.get(object)?.version !== undefined) {
       // A known object is asked for once, whatever is read of it.
-      const { version } = await looks.run(object, () => ask(key, range, allocate));
+      const { version } = await looks.run(object, () => ask(key, range, options));
       const own = stateOf(key, version);
       // The answer may have been about another key of the object.
       if (version === undefined || own.byteLength !== undefined || range === undefined) return own;
     }
-    return looks.run(`${key}\n${JSON.stringify(range)}`, () => ask(key, range, allocate));
+    return looks.run(`${key}\n${JSON.stringify(range)}`, () => ask(key, range, options));
   }
 
   async function readKnown(
@@ -149,6 +155,7 @@ export function createFreshObjects(store: ByteStore, freshness: Freshness): Fres
 
   return {
     store,
+    believes,
     known,
     look,
     forget,
@@ -232,5 +239,5 @@ function createKnownVersions(store: ByteStore, freshness: Freshness) {
     believed.delete(objectOf(key) ?? "");
   }
 
-  return { objectOf, believed, stateOf, known, learn, forget };
+  return { objectOf, believed, believes: periodMs > 0, stateOf, known, learn, forget };
 }

@@ -38,6 +38,7 @@ export function openByteStore(location: string, stores: readonly StoreSettings[]
   return {
     ...store,
     urlFor: async (key) => urlOf(key),
+    urlTellsAbsence: settings.missing !== "404+403",
     placeOf: (key) => ({ location: urlOf(key), isPublic }),
   };
 }

@@ -129,7 +129,7 @@ export function createS3Store(
       isAnonymous
         ? { location: store.urlOf(key).href, isPublic: isRedirected }
         : { location: `s3://${name}/${prefix}${key}` },
-    ...(isRedirected ? { urlFor } : {}),
+    ...(isRedirected ? { urlFor, urlTellsAbsence: settings?.missing !== "404+403" } : {}),
   };
 }
 

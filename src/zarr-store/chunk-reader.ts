@@ -54,6 +54,8 @@ interface ChunkStore {
   /** Reads a whole object of unknown length with one request. Local files are read by {@link use}. */
   readonly readWhole?: (path: string, options: ReadOptions) => Promise<StoredChunk | undefined>;
   readonly urlFor?: ((path: string, seconds: number) => Promise<string | undefined>) | undefined;
+  /** Tells whether clients may find out themselves what is absent, since a file is believed to exist. Default: they may not. */
+  readonly isLeftToClients?: (metadataFile: string) => Promise<boolean>;
   exists(path: string): Promise<boolean>;
   /** As in `ByteStore`. */
   readonly list: ByteStore["list"];
@@ -161,7 +163,10 @@ function createReader(source: FileChunks | ShardChunks, files: ChunkStore): Chun
       );
     },
     ...(isWhole && urlFor !== undefined
-      ? { urlFor: (chunkCoords, seconds) => urlFor(finder.placeOf(chunkCoords).path, seconds) }
+      ? {
+          urlFor: (chunkCoords, seconds) => urlFor(finder.placeOf(chunkCoords).path, seconds),
+          isLeftToClients: async () => (await files.isLeftToClients?.(source.metadataFile ?? "")) === true,
+        }
       : undefined),
   };
 }
@@ -261,14 +266,17 @@ const MAX_CHUNK_BYTES = 2 ** 31 - 1;
 
 function objectFiles(objects: FreshObjects): ChunkStore {
   const { store } = objects;
+  const exists = async (path: string) => (await objects.look(path, "none")).version !== undefined;
   return {
     name: `${store.identity}\n`,
     looksTwice: false,
-    version(path, next, { allocate }) {
+    version(path, next, { allocate, isHeld }) {
       const token = objects.known(path)?.version?.token;
       if (token !== undefined)
         return { token, isUnchanged: () => objects.known(path)?.version?.token === token };
-      return objects.look(path, next, allocate).then(({ version }) => ({ token: version?.token }));
+      // Of a shard, the index is read next, which is at hand itself.
+      const options = next === undefined ? { allocate, isHeld } : { allocate };
+      return objects.look(path, next, options).then(({ version }) => ({ token: version?.token }));
     },
     async use(path, next, use) {
       const known = await objects.look(path, next);
@@ -303,6 +311,8 @@ function objectFiles(objects: FreshObjects): ChunkStore {
     urlFor: store.urlFor && ((path, seconds) => store.urlFor?.(path, seconds) ?? Promise.resolve(undefined)),
     placeOf: (path) => store.placeOf?.(path),
     list: store.list,
-    exists: async (path) => (await objects.look(path, "none")).version !== undefined,
+    isLeftToClients: async (metadataFile) =>
+      objects.believes && store.urlTellsAbsence === true && exists(metadataFile),
+    exists,
   };
 }

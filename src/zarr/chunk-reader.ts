@@ -59,6 +59,11 @@ export interface ChunkReader extends ChunkBytes {
   readonly urlFor?:
     | ((chunkCoords: readonly number[], seconds: number) => Promise<string | undefined>)
     | undefined;
+  /**
+   * Tells whether clients may find out themselves which chunks are absent: the array is believed to exist, and the store answers them
+   * as it answers here. Default: they may not.
+   */
+  readonly isLeftToClients?: (() => Promise<boolean>) | undefined;
 }
 
 /** The place of stored bytes, for other programs. */
@@ -129,7 +134,13 @@ export interface ReadOptions {
 }
 
 /** Options of a look at a version. */
-export type VersionOptions = Pick<ReadOptions, "wasChecked" | "signal" | "allocate">;
+export interface VersionOptions extends Pick<ReadOptions, "wasChecked" | "signal" | "allocate"> {
+  /**
+   * Tells whether the bytes of a version are at hand, so that its store need not send them again with the answer that they are
+   * unchanged. Default: they are.
+   */
+  readonly isHeld?: ((token: string) => boolean) | undefined;
+}
 
 /** Part of a stored file, in bytes. */
 interface StoredPart {

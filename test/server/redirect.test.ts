@@ -175,9 +175,14 @@ for (const [kind, start] of Object.entries({ "web server": httpPlace, bucket: bu
 
   t.test(`chunks that a ${kind} does not have are absent, or filled`, async (t) => {
     const place = await start(t);
-    for (const immutable of [false, true]) {
-      const { get } = await startServer(t, { datasets: datasetsOf(place, { immutable }) });
-      t.equal((await get(`${V}/2`)).status, 404);
+    for (const more of [{ freshness: 60 }, { immutable: true }, { freshness: "always" as const }]) {
+      const { get } = await startServer(t, { datasets: datasetsOf(place, more) });
+      const absent = await get(`${V}/2`);
+      // Where answers are believed for a time, the store itself says that it is absent.
+      if (more.freshness !== "always") {
+        t.equal(absent.status, 302);
+        t.equal((await fetch(absent.headers.get("location") ?? "")).status, 404);
+      } else t.equal(absent.status, 404);
       // Zarr v3 does not say that 7 is a missing value, so it is served as a value like others.
       for (const path of ["zarr/w/1", "zarr3/w/c/1"]) {
         const filled = await get(`/datasets/v3/${path}`);
@@ -187,6 +192,48 @@ for (const [kind, start] of Object.entries({ "web server": httpPlace, bucket: bu
     }
   });
 }
+
+t.test("a client is sent away without a question about its chunk, where answers are believed", async (t) => {
+  for (const start of [httpPlace, bucketPlace]) {
+    for (const [place, more, asked] of [
+      [await start(t), { freshness: 60 }, 0],
+      [await start(t), { immutable: true }, 0],
+      [await start(t), { freshness: "always" }, 1],
+      // Clients would get 403 for what is absent.
+      [await start(t, { missing: "404+403" }), { freshness: 60 }, 1],
+    ] as const) {
+      const { get } = await startServer(t, { datasets: datasetsOf(place, more) });
+      await leadsTo(t, await get(`${V}/0`), CHUNK);
+      t.equal(place.origin.count({ method: "HEAD", key: "v2/v/0" }), asked);
+      await leadsTo(t, await get(`${V}/1`), Buffer.from("cd"));
+      t.ok(place.origin.count({ method: "HEAD", key: "v2/.zmetadata" }) <= 1, "the array is asked for once");
+    }
+  }
+});
+
+t.test("no client is sent to a store that is no longer there", async (t) => {
+  const place = await httpPlace(t);
+  const { get } = await startServer(t, { datasets: datasetsOf(place, { freshness: 60 }) });
+  place.origin.remove("v2/.zmetadata");
+  place.origin.remove("v2/v/0");
+  t.equal((await get(`${V}/0`)).status, 500);
+});
+
+t.test("a chunk comes with the answer that it is unchanged, unless someone has it", async (t) => {
+  const place = await httpPlace(t, { redirect: false });
+  const { get } = await startServer(t, { datasets: datasetsOf(place, { freshness: "always" }) });
+  const asked = () => place.origin.count({ key: "v2/v/0" });
+  const etag = (await get(`${V}/0`)).headers.get("etag") as string;
+  t.equal(asked(), 1);
+  t.equal(await (await get(`${V}/0`)).text(), "ab");
+  t.equal(asked(), 2);
+  t.equal((await get(`${V}/0`, { "if-none-match": etag })).status, 304);
+  t.equal(asked(), 3);
+  t.equal(place.origin.count({ key: "v2/v/0", status: 304 }), 1, "bytes that the client has are not sent");
+  place.origin.put("v2/v/0", "ef");
+  t.equal(await (await get(`${V}/0`)).text(), "ef");
+  t.equal(asked(), 4);
+});
 
 t.test("nobody is redirected unless a store says so", async (t) => {
   for (const start of [httpPlace, bucketPlace]) {

@@ -54,7 +54,7 @@ export function fakeContext(parts: FakeParts): CoreContext {
       refreshBeforeNotFound: async (snapshot) => snapshot,
     },
     chunks: {
-      ...{ serve: noChunks, serveFile: noChunks, read: noChunks, openReader: noChunks },
+      ...{ serve: noChunks, unseen: noChunks, serveFile: noChunks, read: noChunks, openReader: noChunks },
       stats: {
         answered: { hit: 0, pass: 0, miss: 0 },
         bytes: { hit: 0, pass: 0, miss: 0 },

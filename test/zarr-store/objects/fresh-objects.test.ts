@@ -75,6 +75,21 @@ t.test("a warm object is asked for once per period, conditionally", async (t) =>
   );
 });
 
+t.test("an object comes with the answer that it is unchanged, unless its bytes are at hand", async (t) => {
+  for (const isHeld of [false, true]) {
+    const { store, objects } = openStore("always");
+    const { version } = await objects.look("a");
+    await objects.read("a");
+    store.takeRequests();
+    const asked: string[] = [];
+    const options = { isHeld: (token: string) => asked.push(token) > 0 && isHeld };
+    t.same((await objects.look("a", undefined, options)).version, version);
+    t.equal(textOf(await objects.read("a")), "one");
+    t.same(asked, [version?.token]);
+    t.same(store.takeRequests(), isHeld ? ["readIfChanged a", "read a"] : ["read a"]);
+  }
+});
+
 t.test("always asks before each answer, immutable never again", async (t) => {
   for (const [freshness, expected] of [
     ["always", 3],
