@@ -48,7 +48,7 @@ export function readChildrenCpuSeconds(): number | undefined {
 }
 
 /** The fields behind the name, which stands in parentheses and may hold anything. */
-function statFields(file: string): string[] {
+export function statFields(file: string): string[] {
   const stat = readFileSync(file, "utf8");
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }

@@ -1,3 +1,4 @@
+import { requestCost } from "../capacity/request-cost.js";
 import type { BenchTable } from "../harness/harness.js";
 import { codecs } from "./codecs.js";
 import { collections } from "./collections.js";
@@ -27,6 +28,7 @@ export const TABLES: Readonly<Record<string, BenchTable>> = {
   latency,
   memory,
   start,
+  "request-cost": requestCost,
   collections,
   joined,
   references,

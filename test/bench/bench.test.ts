@@ -4,6 +4,8 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
+import { type LongRunSample, longRunPlot, longRunTable } from "../../bench/capacity/long-run-plot.js";
+import { readThreadCost } from "../../bench/capacity/thread-cost.js";
 import { killChildren, startChild, stopChild, waitForLine } from "../../bench/children.js";
 import { foreignReport } from "../../bench/foreign-files.js";
 import { baseBuild, runTable } from "../../bench/harness/harness.js";
@@ -106,6 +108,41 @@ t.test("what a process costs is known while it lives, and its children die with 
   for (let i = 0; i < 100 && isAlive(); i++) await sleep(20);
   t.notOk(isAlive());
   t.equal(readProcessCost(child.pid), undefined);
+});
+
+t.test("the threads of a process cost what the process costs", { skip }, async (t) => {
+  const busy = `const { Worker } = require("node:worker_threads");
+    const spin = "const end = Date.now() + 200; while (Date.now() < end);";
+    new Worker(spin, { eval: true }).once("exit", () => { console.log("worked"); setInterval(() => {}, 1000); });`;
+  const child = await startChild(process.execPath, ["-e", busy]);
+  await waitForLine(child, /worked/);
+  const { server, others } = readThreadCost(child.pid);
+  const sum = (server.user + server.system + others.user + others.system) / 1e6;
+  // A thread that has ended counts for the process alone.
+  t.ok(sum > 0 && sum <= readProcessCost(child.pid)!.cpuSeconds + 0.05, `${sum} s`);
+  await stopChild(child);
+});
+
+t.test("a long run is written as a table, and drawn with a line for each column", (t) => {
+  const sample = (seconds: number, p99: number): LongRunSample => ({
+    ...{ seconds, residentMib: 200.123, mapMib: 20, cacheMib: 250, maxCacheMib: 256, cacheEntries: 7 },
+    openFiles: 30,
+    kinds: [{ name: "304", p99, rate: 1_000 }],
+  });
+  const samples = [sample(10, 0.5), sample(20, 40)];
+  const [head, first, second] = longRunTable(samples).split("\n");
+  t.match(head, /^"seconds","memory MiB",.*"304: p99 ms","304: requests\/s"$/);
+  t.equal(first, "10,200.12,20,250,256,7,30,0.5,1000");
+  t.equal(second, "20,200.12,20,250,256,7,30,40,1000");
+  const plot = longRunPlot(samples);
+  t.equal(plot.match(/<polyline /g)?.length, 6, "four of memory, one of latency, one of throughput");
+  t.notMatch(plot, /NaN|Infinity/);
+  // The first latency lies below the second: y grows downwards.
+  const points = [...plot.matchAll(/points="([^"]+)"/g)][4]?.[1]
+    ?.split(" ")
+    .map((each) => each.split(",").map(Number));
+  t.ok(points![0]![1]! > points![1]![1]!);
+  t.end();
 });
 
 t.test("a report of foreign files counts them, and joins reasons that differ in names alone", (t) => {
