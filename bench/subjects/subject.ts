@@ -26,6 +26,8 @@ export interface Workload {
   readonly answers: "stored" | "transcoded" | "document" | "not-modified";
   /** Cold: a fresh server each round, which is asked for every path once. Warm: one server, for a time. */
   readonly isCold: boolean;
+  /** Seconds for which a fresh server is asked for the paths in rotation. Default: for every path once. */
+  readonly coldSeconds?: number;
   readonly connections: number;
   /** How zpublish serves the store; see {@link Site.serving}. */
   readonly serving: Readonly<Record<string, unknown>>;

@@ -12,10 +12,10 @@ import {
   type Figures,
   perBuild,
 } from "../harness/harness.js";
-import { measureLoad, runLoad } from "../load/load.js";
+import { type MeasuredLoad, measureLoad, runLoad } from "../load/load.js";
 import { type RunningZpublish, runWarm, withZpublish } from "../start-zpublish.js";
 import { checkDecoded, fetchAnswer, fetchBody } from "../subjects/check-answers.js";
-import { gridKeys, MIB_SIDE, openMibStore, pathsOf } from "./rows.js";
+import { FIRST_SECONDS, gridKeys, MIB_SIDE, openMibStore, pathsOf } from "./rows.js";
 
 /** Chunks that are decoded and compared after rounds other than the first, where all of them are. */
 const SAMPLED = 16;
@@ -89,12 +89,15 @@ function transcode(
   return withZpublish(
     { build, datasets: { first: dataset, second: dataset }, scratch, args },
     async (server) => {
-      const load = (id: string) => ({
+      const load = (id: string, length: MeasuredLoad["length"]) => ({
         paths: pathsOf({ ...store, id }, store.chunkKeys),
-        ...{ connections: TRANSCODE_CONNECTIONS, length: "once" as const, scratch, unit: "chunks" },
+        ...{ connections: TRANSCODE_CONNECTIONS, length, scratch, unit: "chunks" },
       });
-      if (isRunning) await runLoad(server, load("second"));
-      const figures = await measureLoad(server, load("first"));
+      if (isRunning) await runLoad(server, load("second", "once"));
+      const figures = await measureLoad(
+        server,
+        load("first", isRunning ? "once" : { seconds: FIRST_SECONDS, isOnce: true }),
+      );
       await checkDecoded(server.baseUrl, { ...store, id: "first" }, toCheck(store.chunkKeys, round));
       return figures;
     },

@@ -85,6 +85,8 @@ export function gridKeys(side: number, steps: number): string[] {
 
 /** A fresh server each round, which is asked for every path once. */
 const COLD = { isCold: true, connections: COLD_CONNECTIONS } as const;
+/** What counts as the start of a server. */
+export const FIRST_SECONDS = 2;
 /** One server, asked for a time. */
 const WARM = { isCold: false, connections: WARM_CONNECTIONS, serving: {} } as const;
 
@@ -126,6 +128,16 @@ const ROW_LIST: Readonly<Record<string, Row>> = {
     async open({ steps }, context) {
       const store = await openMibStore(context, steps);
       return { ...COLD, serving: {}, store, paths: pathsOf(store, store.chunkKeys), answers: "stored" };
+    },
+  },
+  "passthrough-start": {
+    title: "chunks of 1 MiB passed through in rotation, no cache, 8 clients, the first 2 s of a fresh server",
+    goals: { nginx: 0.75 },
+    async open({ steps }, context) {
+      const store = await openMibStore(context, steps);
+      const paths = pathsOf(store, store.chunkKeys);
+      const cold = { ...COLD, coldSeconds: FIRST_SECONDS, serving: {}, withoutCache: true };
+      return { ...cold, store, paths, answers: "stored" };
     },
   },
   "passthrough-warm": {
@@ -235,7 +247,7 @@ async function createContestant(
   context: BenchContext,
   running: RunningSubject[],
 ): Promise<Contestant> {
-  const { isCold, answers, paths, connections } = workload;
+  const { isCold, coldSeconds, answers, paths, connections } = workload;
   const label = `${subject.name} ${subject.build?.name ?? ""}`.replace(/\W+/g, "-");
   const start = () => subject.start({ ...site, scratch: context.freshFolder(label) });
   const server = await start();
@@ -248,7 +260,7 @@ async function createContestant(
     load = {
       ...{ paths, connections, headers, scratch: context.freshFolder("load") },
       ...{ status: answers === "not-modified" ? 304 : 200, bytes: meanBytes(site, workload) },
-      length: isCold ? "once" : { seconds: context.seconds },
+      length: coldSeconds ? { seconds: coldSeconds } : isCold ? "once" : { seconds: context.seconds },
     };
     if (!isCold)
       await runLoad(server, { ...load, length: { seconds: Math.min(context.seconds, WARM_UP_SECONDS) } });

@@ -79,9 +79,17 @@ export function createReadiness({ pool, cacheState, log }: ReadinessParts) {
     get isReady() {
       return state === "serving" && hasPassed && !isBroken();
     },
-    /** Lets the server become ready. */
-    begin() {
-      if (state === "starting") state = "serving";
+    /**
+     * Lets the server become ready.
+     * @param workers Workers that start now rather than with the first chunks, which would wait for their modules to be loaded.
+     */
+    begin(workers: number) {
+      if (state !== "starting") return;
+      state = "serving";
+      // Behind the line that says that the server is ready. Whether a worker can start, `check` tells.
+      setImmediate(() => {
+        for (let i = 0; i < workers; i++) void probePool(pool()).catch(() => undefined);
+      });
     },
     /** Makes the server not ready for good. */
     drain() {

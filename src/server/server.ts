@@ -197,7 +197,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
       const address = await http.listen(host, port);
       isListening = true;
       if (app !== undefined) readAhead(app, supervisor);
-      runtime.readiness.begin();
+      runtime.readiness.begin(app !== undefined && makesChunks(app) ? config.workers : 0);
       return address;
     },
     metrics: runtime.metrics,
@@ -213,6 +213,14 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
       return closing;
     },
   };
+}
+
+/** Tells whether workers make chunks of an open dataset. */
+function makesChunks({ datasets }: App): boolean {
+  return datasets.ids().some((id) => {
+    const arrays = datasets.opened(id)?.arrays.values() ?? [];
+    return [...arrays].some(({ plan: { kind } }) => kind === "recompress" || kind === "rechunk");
+  });
 }
 
 /** Describes datasets in the background. Of several processes one does, and the others use what it keeps. */

@@ -26,7 +26,7 @@ function createStarting(parts: Partial<ReadinessParts> = {}) {
 
 function createBegun(parts: Partial<ReadinessParts>) {
   const readiness = createStarting(parts);
-  readiness.begin();
+  readiness.begin(0);
   return readiness;
 }
 
@@ -46,15 +46,36 @@ function fakePool(makeChunk: () => Promise<void>, isBroken = () => false) {
 t.test("starting, ready, draining", async (t) => {
   const readiness = createStarting();
   t.same(await readiness.check(), { ready: false, reason: "starting", checks: {} });
-  readiness.begin();
+  readiness.begin(0);
   t.notOk(readiness.isReady, "nothing was tried yet");
   t.same(await readiness.check(), { ready: true, checks: { pool: "none", cache: "none" } });
   t.ok(readiness.isReady);
   readiness.drain();
   t.notOk(readiness.isReady);
   t.same(await readiness.check(), { ready: false, reason: "draining", checks: {} });
-  readiness.begin();
+  readiness.begin(0);
   t.same(await readiness.check(), { ready: false, reason: "draining", checks: {} }, "for good");
+});
+
+t.test("workers start with the server, whether or not they can", async (t) => {
+  let runs = 0;
+  let haveStarted = () => {};
+  const started = new Promise<void>((resolve) => {
+    haveStarted = resolve;
+  });
+  const pool = fakePool(async () => {
+    runs++;
+    if (runs === 3) haveStarted();
+    if (runs <= 3) throw new Error("no memory");
+  });
+  const readiness = createStarting({ pool: () => pool });
+  readiness.begin(3);
+  readiness.begin(3);
+  t.equal(runs, 0, "after what the caller still does");
+  await started;
+  t.notOk(readiness.isReady);
+  t.ok((await readiness.check()).ready);
+  t.equal(runs, 4);
 });
 
 t.test("a chunk is made once at a time, and not again once that has worked", async (t) => {

@@ -344,7 +344,7 @@ export function completeCodec(codec: CodecSpec): CodecSpec {
 
 /** Whether two codecs are the same one with the same options. An omitted option equals its default. */
 export function sameCodec(a: CodecSpec, b: CodecSpec): boolean {
-  return comparisonText(a) === comparisonText(b);
+  return a === b || comparisonText(a) === comparisonText(b);
 }
 
 /** Says why a codec cannot be decoded; undefined if it can. */
