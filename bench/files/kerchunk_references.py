@@ -3,6 +3,7 @@ import glob
 import json
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 from kerchunk.combine import MultiZarrToZarr
 from kerchunk.hdf import SingleHdf5ToZarr
@@ -18,7 +19,8 @@ if __name__ == "__main__":
     if processes == 1:
         single = [translate(path) for path in paths]
     else:
-        with ProcessPoolExecutor(processes) as pool:
+        # Children of this process, so that their processor time counts as its own.
+        with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
             single = list(pool.map(translate, paths, chunksize=16))
     options = {"concat_dims": ["time"], "identical_dims": ["y", "x"], "remote_protocol": "file"}
     with open(target, "w") as file:

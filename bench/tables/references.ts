@@ -104,10 +104,10 @@ async function* compare(
     against: peers.map(({ name }) => name),
     aims: peers.slice(0, 1).map(({ name }) => ({ of: "zpublish", against: name, least: MIN_RATIO })),
     notes: [
-      "From the start of each program to its end. Places of all chunks, and values of the first and last step, were compared before anything was timed.",
-      ...(peers.length > 0
-        ? []
-        : ["kerchunk was not measured: KERCHUNK_ROOT names no Debian root that has it."]),
+      "From the start of each program to its end.",
+      peers.length > 0
+        ? "Places of all chunks, and values of the first and last step, were compared before anything was timed."
+        : "kerchunk was not measured: KERCHUNK_ROOT names no Debian root that has it.",
     ],
   };
 }
