@@ -40,7 +40,7 @@ export function findPlaces(
     return { ...source, root: "", ...movedTo("", source, root.length) };
   });
   const looked = root === undefined ? undefined : lookAtDocuments(root, pathsOf(description));
-  if (looked?.identity !== identity) return undefined;
+  if (looked?.identity() !== identity) return undefined;
   return { kind: "store", layout: { chunks }, records: looked.records.slice(0, arrays.length) };
 }
 

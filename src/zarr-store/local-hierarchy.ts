@@ -329,8 +329,8 @@ const MAX_LOOKED_AT = 64;
 
 /** The documents of some nodes of a local store. */
 interface LookedAtDocuments {
-  /** Identity of the store if the nodes are all of it; as in `StoredTree`. */
-  readonly identity: string;
+  /** Returns the identity of the store if the nodes are all of it; as in `StoredTree`. */
+  identity(): string;
   /** One text per node, which changes whenever its documents do. */
   readonly records: readonly string[];
 }
@@ -363,9 +363,11 @@ export function lookAtDocuments(root: string, paths: readonly string[]): LookedA
         const records = isThere ? documentNames.map((name) => recordNow(`${directory}/${name}`)) : [];
         return { path, records, listing: undefined };
       });
-      const sorted = nodes.toSorted(byPath);
-      const { identity } = runNow(storeFingerprint(root, recordNow(`${root}/.zmetadata`), sorted));
-      return { identity, records: nodes.map(({ records }) => records.join(" ")) };
+      const consolidated = recordNow(`${root}/.zmetadata`);
+      return {
+        records: nodes.map(({ records }) => records.join(" ")),
+        identity: () => runNow(storeFingerprint(root, consolidated, nodes.toSorted(byPath))).identity,
+      };
     } catch {
       return undefined;
     }
