@@ -42,7 +42,7 @@ interface VerifiedDirectory {
 }
 
 /** Verified directories by path, of all stores of this thread: 330 bytes each for paths of 100 characters. */
-const verifiedDirectories = createBoundedMap<VerifiedDirectory>({ maxEntries: 8_192 });
+const verifiedDirectories = createBoundedMap<VerifiedDirectory>({ maxEntries: 32_768 });
 
 /**
  * Creates the directories and links of a store. A path whose real path is outside of the store is refused.
