@@ -6,46 +6,35 @@ import {
   type FileColumn,
   ZpublishError,
 } from "../../plugin-api.js";
-import { columnOf, type DapColumn, type DapSlice, type ValuesOf } from "./dap-values.js";
+import type { DapColumn, DapSlice } from "./dap-values.js";
 
 /** Greatest count of items that XDR can say. */
 const MAX_COUNT = 2 ** 31 - 1;
 
-/** Lays out the answer of `.dods`: the DDS, `Data:`, then the variables in XDR (RFC 4506). */
-export async function createDods(
-  source: ValuesOf,
-  dds: string,
-  slices: readonly DapSlice[],
-): Promise<FileBody> {
+/**
+ * Lays out the answer of `.dods`: the DDS, `Data:`, then the variables in XDR (RFC 4506).
+ * @param values One column per slice.
+ */
+export function createDods(dds: string, slices: readonly DapSlice[], values: readonly DapColumn[]): FileBody {
   const columns: DapColumn[] = [];
-  for (const slice of slices) {
-    const { variable, shape } = slice;
+  for (const [index, { variable, shape }] of slices.entries()) {
     const count = elementCount(shape);
     const expected = `at most ${MAX_COUNT} values of '${variable.name}'`;
     if (count > MAX_COUNT) throw new ZpublishError("too-large", `Expected ${expected}, received ${count}`);
     // The count comes twice, but of texts once.
     const counts = variable.text === undefined ? [word(count), word(count)] : [word(count)];
     if (shape.length > 0) columns.push(constant(Buffer.concat(counts)));
-    columns.push(await columnOf(source, slice, "dap2"));
+    columns.push(values[index]!);
   }
   return bodyOf(Buffer.from(`${dds}\nData:\n`), columns, 4);
 }
 
 /**
  * Lays out the answer of `.dap`: the DMR, then the variables, in chunks of DAP4 (OPeNDAP, DAP4 specification, volume 1, section 8).
- * @param slices In the order of the DMR.
+ * @param values Columns of the variables in the order of the DMR.
  */
-export async function createDap(
-  source: ValuesOf,
-  dmr: string,
-  slices: readonly DapSlice[],
-  hasChecksums: boolean,
-): Promise<FileBody> {
-  const columns: DapColumn[] = [];
-  for (const slice of slices) {
-    const column = await columnOf(source, slice, "dap4");
-    columns.push(hasChecksums ? withChecksum(column) : column);
-  }
+export function createDap(dmr: string, values: readonly DapColumn[], hasChecksums: boolean): FileBody {
+  const columns = hasChecksums ? values.map(withChecksum) : values;
   return inChunks(Buffer.from(`${dmr}\r\n`), bodyOf(new Uint8Array(), columns, 1), hasChecksums);
 }
 

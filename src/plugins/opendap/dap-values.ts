@@ -43,6 +43,8 @@ export interface ValuesOf {
   readonly snapshot: DatasetView;
   readonly values: Values;
   readonly signal?: AbortSignal;
+  /** Reserves the memory of texts that are read, as `RouteRequest.reserve` does. */
+  readonly reserve?: (byteLength: number) => Promise<void> | undefined;
 }
 
 /** The protocols. The first sends big-endian words (XDR, RFC 4506), the other little-endian items of any size. */
@@ -68,7 +70,7 @@ function codingOf({ dataType, type, shape }: DapVariable, protocol: Protocol): N
   return { itemBytes: 4, convert: ({ values }) => new Int32Array(values as Int16Array) };
 }
 
-/** Returns the bytes that the values of a slice take; of texts, what they take where they are read, a guess if they have no fixed size. */
+/** Returns the bytes of the column of a slice; of texts, what they take where they are read, a guess if they have no fixed size. */
 export function valuesByteLength(values: Values, slice: DapSlice, protocol: Protocol): number {
   const { variable, shape } = slice;
   if (variable.text !== undefined) return values.cost(variable.array, selectionOf(slice)).byteLength;
@@ -128,12 +130,12 @@ const TEXT_PIECE_BYTES = 2 ** 18;
 
 /** Reads the texts of a slice as their bytes, without the zeros that pad them, some hundred kilobytes at a time. */
 export async function* readTexts(
-  { snapshot, values, signal }: ValuesOf,
+  { snapshot, values, signal, reserve }: ValuesOf,
   slice: DapSlice,
 ): AsyncGenerator<readonly Uint8Array[]> {
   const { array, text } = slice.variable;
   const { itemBytes, encoding } = text!;
-  const options = { signal, pieceBytes: textPieceBytes(slice) };
+  const options = { signal, reserve, pieceBytes: textPieceBytes(slice) };
   let rest: Uint8Array = new Uint8Array();
   for await (const block of values.stream(snapshot, array, selectionOf(slice), options))
     if (itemBytes === undefined)

@@ -17,7 +17,15 @@ import type { AsciiTask } from "./ascii-text.js";
 import { cutVariables, parseDap2Query, parseDap4Query } from "./constraint.js";
 import { createDap, createDods } from "./dap-body.js";
 import { type DapDataset, dapName, describeForDap } from "./dap-dataset.js";
-import { type DapSlice, type Protocol, readTexts, type ValuesOf, valuesByteLength } from "./dap-values.js";
+import {
+  columnOf,
+  type DapColumn,
+  type DapSlice,
+  type Protocol,
+  readTexts,
+  type ValuesOf,
+  valuesByteLength,
+} from "./dap-values.js";
 import { declarationOf, writeDas, writeDds } from "./dap2-documents.js";
 import { inDmrOrder, writeDmr, xml } from "./dmr.js";
 
@@ -30,6 +38,8 @@ const MIN_COMPRESSED_BYTES = 2 ** 10;
 
 /** Bytes of values that are written as text at once. */
 const ASCII_BYTES = 2 ** 18;
+/** Memory of their texts, besides that of reading them. */
+const ASCII_HELD_BYTES = 2 ** 22;
 
 /** What an answer is made of. */
 interface Question {
@@ -63,7 +73,11 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     reply: (question) => writeDds(dap2Slices(question), question.fileName),
   },
   das: { contentType: TEXT, description: "dods-das", reply: ({ dataset }) => writeDas(dataset) },
-  dods: { contentType: "application/octet-stream", description: "dods-data", reply: answerDap2(createDods) },
+  dods: {
+    contentType: "application/octet-stream",
+    description: "dods-data",
+    reply: answerDap2((_, ...parts) => createDods(...parts)),
+  },
   ascii: ASCII,
   asc: ASCII,
   ver: {
@@ -164,38 +178,62 @@ function dap4Slices({
 }
 
 /** Returns what answers with values by DAP2. @param create Makes the body. */
-function answerDap2(create: typeof createDods): Answer["reply"] {
-  return (question) => {
+function answerDap2(
+  create: (source: ValuesOf, ...parts: Parameters<typeof createDods>) => FileBody,
+): Answer["reply"] {
+  return async (question) => {
     const slices = dap2Slices(question);
-    assertSize(question, slices, "dap2");
-    return create(sourceOf(question), [...writeDds(slices, question.fileName)].join(""), slices);
+    const dds = [...writeDds(slices, question.fileName)].join("");
+    return create(sourceOf(question), dds, slices, await columnsOf(question, slices, "dap2"));
   };
 }
 
-function answerDap(question: Question): Promise<FileBody> {
+async function answerDap(question: Question): Promise<FileBody> {
   const [slices, hasChecksums] = dap4Slices(question);
-  assertSize(question, slices, "dap4");
   const dmr = [...writeDmr(question.dataset, slices, question.fileName)].join("");
-  return createDap(sourceOf(question), dmr, slices, hasChecksums);
+  return createDap(dmr, await columnsOf(question, slices, "dap4"), hasChecksums);
 }
 
-function sourceOf({ context: { values }, dataset: { snapshot }, request: { signal } }: Question): ValuesOf {
-  return { snapshot, values, signal };
+function sourceOf({ context: { values }, dataset: { snapshot }, request }: Question): ValuesOf {
+  return { snapshot, values, signal: request.signal, reserve: (byteLength) => request.reserve(byteLength) };
+}
+
+/** Makes the columns of slices. @throws ZpublishError `too-large` */
+async function columnsOf(
+  question: Question,
+  slices: readonly DapSlice[],
+  protocol: Protocol,
+): Promise<DapColumn[]> {
+  const { values } = question.context;
+  assertSize(
+    question,
+    slices.reduce((sum, slice) => sum + valuesByteLength(values, slice, protocol), 0),
+  );
+  const columns: DapColumn[] = [];
+  for (const slice of slices) {
+    columns.push(await columnOf(sourceOf(question), slice, protocol));
+    // Texts may be longer than was guessed.
+    assertSize(
+      question,
+      columns.reduce((sum, column) => sum + column.byteLength, 0),
+    );
+  }
+  return columns;
 }
 
 /** @throws ZpublishError `too-large` */
-function assertSize(
-  { context: { maxSelectionBytes, values } }: Question,
-  slices: readonly DapSlice[],
-  protocol: Protocol,
-): void {
-  const byteLength = slices.reduce((sum, slice) => sum + valuesByteLength(values, slice, protocol), 0);
+function assertSize({ context: { maxSelectionBytes } }: Question, byteLength: number): void {
   if (byteLength <= maxSelectionBytes) return;
   const expected = `at most ${maxSelectionBytes} bytes of values (--max-selection)`;
   throw new ZpublishError("too-large", `Expected ${expected}, received a request for ${byteLength} bytes`);
 }
 
-async function createAscii(source: ValuesOf, dds: string, slices: readonly DapSlice[]): Promise<FileBody> {
+function createAscii(
+  source: ValuesOf,
+  dds: string,
+  slices: readonly DapSlice[],
+  columns: readonly DapColumn[],
+): FileBody {
   const { snapshot, values } = source;
 
   /** What is written before values is sent with them: an error in reading the first ones is answered as any other. */
@@ -225,7 +263,8 @@ async function createAscii(source: ValuesOf, dds: string, slices: readonly DapSl
     }
     yield Buffer.from(before);
   }
-  return { pieces: (_, signal) => pieces(signal) };
+  const held = columns.map((column) => column.heldBytes(ASCII_BYTES));
+  return { heldByteLength: ASCII_HELD_BYTES + Math.max(0, ...held), pieces: (_, signal) => pieces(signal) };
 }
 
 function* writePage({ dataset, fileName, request }: Question): Generator<string> {

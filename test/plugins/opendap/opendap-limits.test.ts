@@ -163,6 +163,34 @@ t.test("one long text does not count for all", async (t) => {
   t.match(await (await get(`${BASE}.das`)).text(), /DODS.strlen 5000;/);
 });
 
+t.test("texts that are longer than was guessed are refused whole", async (t) => {
+  const location = await writeTexts(t, ["x".repeat(2_000), "y"]);
+  const { get } = await startServer(t, {
+    limits: { ...LIMITS, maxSelectionBytes: 1_000 },
+    datasets: [{ id: "d", location, immutable: false, encoding: {}, variables: {} }],
+  });
+  for (const asked of ["dods", "ascii", "dods?v[0]", "dap?dap4.ce=/v"]) {
+    const response = await get(`${BASE}.${asked}`);
+    t.equal(response.status, 413, asked);
+    t.match(
+      await response.text(),
+      /at most 1000 bytes of values \(--max-selection\), received a request for 20\d\d/,
+    );
+  }
+  t.equal((await get(`${BASE}.dods?v[1]`)).status, 200);
+});
+
+t.test("text counts as much memory as its chunks take", async (t) => {
+  const data = Float64Array.from({ length: 2 ** 20 }, (_, index) => index / 7);
+  const v = { name: "v", data, shape: [data.length], dims: ["x"], chunks: [data.length] };
+  const { get } = await start(t, [v]);
+  const response = await get(`${BASE}.ascii`, { "accept-encoding": "identity" });
+  const metrics = await (await get("/metrics")).text();
+  const [, held] = /^zpublish_http_response_bytes_in_flight (\d+)$/m.exec(metrics) ?? [];
+  t.ok(Number(held) > data.byteLength, `${held}`);
+  await response.body?.cancel();
+});
+
 t.test("checksums stand behind each variable, whichever part of it is asked for", async (t) => {
   const data = Int32Array.from({ length: 2_000_000 }, (_, index) => index);
   const { get } = await start(t, [
