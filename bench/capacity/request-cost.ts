@@ -26,12 +26,13 @@ import { readThreadCost } from "./thread-cost.js";
 
 /** Steps of time of the field in chunks of 1 MiB (16 a step) and of 64 KiB (256 a step), and chunks in rotation. */
 const SIZES = {
-  full: { steps: 64, smallSteps: 4, chunks: 200 },
+  full: { steps: 64, smallSteps: 4, chunks: 64 },
   small: { steps: 4, smallSteps: 1, chunks: 64 },
   tiny: { steps: 1, smallSteps: 1, chunks: 4 },
 } as const;
 const CONNECTIONS = 32;
-const WARM_UP_SECONDS = 1;
+/** So long that each process has read each cached chunk in place, and that its code is compiled. */
+const WARM_UP_SECONDS = 4;
 /** Numbers of cores that throughput is computed for. */
 const CORES = [16, 64];
 /** Elements along a side of an uncompressed chunk of 360 KB. */
@@ -167,7 +168,7 @@ async function measure(
       ...{ paths, headers, connections: CONNECTIONS, scratch: freshFolder("load") },
       status: kind.isNotModified ? 304 : 200,
     };
-    await runLoad(server, { ...load, length: { seconds: Math.min(seconds, WARM_UP_SECONDS) } });
+    await runLoad(server, { ...load, length: { seconds: Math.min(seconds * 2, WARM_UP_SECONDS) } });
     const before = readThreadCost(server.pid);
     const { requests, seconds: took } = await runLoad(server, { ...load, length: { seconds } });
     const after = readThreadCost(server.pid);
