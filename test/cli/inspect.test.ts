@@ -102,7 +102,7 @@ t.test("inspect says of each array of a file which way its chunks are served", a
   const arrays = [
     plainArray({ name: "a", ...shape, chunks: { ...listed, variants: Uint8Array.of(0, 0) } }),
     plainArray({ name: "b", ...shape, variants: [[{ id: "zlib", level: 1 }]], chunks: listed }),
-    plainArray({ name: "c", ...shape, chunks: { kind: "made", recipe: null } }),
+    plainArray({ name: "c", ...shape, chunks: { kind: "made", recipe: {} } }),
     plainArray({ name: "d", shape: [2], chunkShape: [2], chunks: { kind: "inline", bytes: null } }),
     plainArray({ name: "e", ...shape, ...inner, variants: [[]], chunks: listed }),
   ];
