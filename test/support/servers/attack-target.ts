@@ -14,8 +14,6 @@ export const SECRET = "what lies beside the store";
 export const BIG_BYTES = 4 * 2 ** 20;
 /** How many chunks it has. */
 export const BIG_CHUNKS = 4;
-/** Arrays of the dataset `many`. */
-export const MANY = 600;
 
 /** What an attack may leave behind: pages that the allocator keeps, compiled code, replies kept within their bounds. */
 const MEMORY_BOUND_BYTES = 160 * 2 ** 20;
@@ -48,12 +46,11 @@ const TRUTH = [
   "/datasets/big/zarr/field/0",
 ];
 
-/** Starts it with the demonstration's data (`air`, `climate`), one of them rechunked (`again`), `big` and `many`. */
+/** Starts it with the demonstration's data (`air`, `climate`), one of them rechunked (`again`), and `big`. */
 export async function startTarget(t: Test, args: readonly string[] = []) {
   const directory = await makeDirectory(t);
   const { air, climate } = await makeDemoData(join(directory, "demo"));
   await writeBig(join(directory, "big.zarr"));
-  await writeMany(join(directory, "many.zarr"));
   await writeFiles(directory, { "secret.txt": SECRET });
   const config = {
     datasets: {
@@ -64,7 +61,6 @@ export async function startTarget(t: Test, args: readonly string[] = []) {
         variables: { air: { chunks: [1, -1, -1], compressor: { id: "zstd", level: 1 } } },
       },
       big: join(directory, "big.zarr"),
-      many: join(directory, "many.zarr"),
     },
   };
   const { run, port, pid } = await startSmall(t, {
@@ -162,16 +158,6 @@ async function writeBig(location: string): Promise<void> {
     "field/.zattrs": { _ARRAY_DIMENSIONS: ["byte"] },
     ...Object.fromEntries(chunks),
   });
-}
-
-async function writeMany(location: string): Promise<void> {
-  const files: Record<string, object | Uint8Array> = { ".zgroup": zgroup };
-  for (let i = 0; i < MANY; i++) {
-    files[`v${i}/.zarray`] = arrayDocument(4, 4);
-    files[`v${i}/.zattrs`] = { _ARRAY_DIMENSIONS: ["x"], number: i };
-    files[`v${i}/0`] = Uint8Array.of(i & 255, i >> 8, 1, 2);
-  }
-  await writeFiles(location, files);
 }
 
 function arrayDocument(length: number, chunkLength: number): object {
