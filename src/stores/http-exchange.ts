@@ -22,6 +22,8 @@ const IDLE_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 4_000;
 /** Memory in which sockets receive, one after the other: what one reads at a time. */
 const RECEIVED_BYTES = 64 * 1024;
+/** From this size on, a read has the whole head of an answer, or none of it: undici refuses longer heads. */
+const MIN_SHARED_BYTES = 16 * 1024;
 /** Bytes of an error's body that are kept: enough for the code of an S3 error. */
 const MAX_ERROR_BYTES = 16 * 1024;
 
@@ -93,14 +95,15 @@ function connections(): Dispatcher {
 /**
  * Creates what opens connections whose sockets all receive in the same memory. Node.js would allocate 64 KiB for each read, which
  * takes twice as long, and which the allocator of the system keeps. undici takes bytes from `read` when `readable` is emitted, and
- * each exchange copies them at once.
+ * each exchange copies those of a body at once. Of a head that comes in several reads, undici keeps views, so short reads are copied.
  */
 function connector(): buildConnector.connector {
   const parts = new WeakMap<Socket, Buffer>();
   const onread = {
     buffer: Buffer.allocUnsafeSlow(RECEIVED_BYTES),
     callback(this: Socket, byteLength: number, memory: Uint8Array): boolean {
-      parts.set(this, Buffer.from(memory.buffer, memory.byteOffset, byteLength));
+      const received = Buffer.from(memory.buffer, memory.byteOffset, byteLength);
+      parts.set(this, byteLength < MIN_SHARED_BYTES ? Buffer.from(received) : received);
       // What came before has to be taken first.
       if (this.readableLength === 0) this.emit("readable");
       const left = parts.get(this);

@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { createServer, request } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
@@ -365,6 +366,38 @@ t.test("a body is not written into memory after its read has failed", async (t) 
   memory.fill(0);
   await origin.requests[0]?.closed;
   t.same(memory, new Uint8Array(10));
+});
+
+t.test("heads that come in pieces are read as they are, beside others", async (t) => {
+  const server = createTcpServer((socket) => {
+    socket.setNoDelay();
+    socket.on("data", async (asked) => {
+      const [, key = ""] = /^GET \/(\w)/.exec(asked.toString()) ?? [];
+      const head = [
+        "HTTP/1.1 200 OK",
+        `ETag: "${key.repeat(9)}"`,
+        "Content-Length: 1",
+        "Connection: close",
+        "",
+      ];
+      for (const line of head) {
+        socket.write(`${line}\r\n`);
+        // The store reads this line before the next one comes.
+        await nextTurn();
+      }
+      socket.end(key);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.teardown(() => server.close());
+  const store = openByteStore(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, []);
+  const keys = ["a", "b", "c"];
+  const found = await Promise.all(keys.map((key) => store.read(key)));
+  t.same(
+    found.map((each) => [each?.version.etag, Buffer.from(each?.bytes ?? []).toString()]),
+    keys.map((key) => [`"${key.repeat(9)}"`, key]),
+  );
 });
 
 const READER = fileURLToPath(new URL("proxied-reads.js", import.meta.url));
