@@ -67,7 +67,9 @@ export function createChunkService({
     const isMade = !isAbsent(version) || !chunk.array.plan.absentIsAbsent;
     return !isMade || cache.current.byteLengthOf(requestOf(chunk, version).cacheKey) !== undefined;
   };
-  const isCached = (chunk: ServedChunk, token: string) =>
+  // Of a file, parts are read: all of it with its version would be for nothing.
+  const needsNoBytes = (chunk: ServedChunk, token: string) =>
+    chunk.delivery.passes === "files" ||
     cache.current.byteLengthOf(cacheKeyFor(chunk, { wasChecked: true, token })) !== undefined;
   const answered = { hit: 0, pass: 0, miss: 0 };
   const bytes = { hit: 0, pass: 0, miss: 0 };
@@ -112,7 +114,7 @@ export function createChunkService({
     serve(snapshot, array, asked, request, contentType = CHUNK_TYPE) {
       const chunk = locate(snapshot, array, asked);
       const isHeld = (each: ServedChunk, token: string) =>
-        request?.header("if-none-match") !== undefined || isCached(each, token);
+        request?.header("if-none-match") !== undefined || needsNoBytes(each, token);
       const version = currentVersion(chunk, means.memory.acquire, isHeld);
       return version instanceof Promise
         ? version.then((found) => replyOf(chunk, found, contentType, open))
@@ -120,7 +122,7 @@ export function createChunkService({
     },
     async warm(snapshot, array, key, { signal, stored }) {
       const chunk = locate(snapshot, array, { key });
-      const version = await currentVersion(chunk, means.memory.acquire, isCached);
+      const version = await currentVersion(chunk, means.memory.acquire, needsNoBytes);
       if (isAbsent(version) && array.plan.absentIsAbsent) return { outcome: "absent", byteLength: 0 };
       const request = requestOf(chunk, version);
       const cached = cache.current.byteLengthOf(request.cacheKey);

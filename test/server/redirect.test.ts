@@ -109,6 +109,7 @@ function datasetsOf({ url, settings }: Place, more: Partial<DatasetConfig> = {})
 }
 
 const V = "/datasets/v2/zarr/v";
+const SHARD = "/datasets/v3/zarr3/s/c/0";
 
 /** Asserts that an answer sends its client to the store, and that the client gets exactly the bytes there. */
 async function leadsTo(t: Test, answer: Response, bytes: Uint8Array): Promise<URL> {
@@ -143,7 +144,7 @@ for (const [kind, start] of Object.entries({ "web server": httpPlace, bucket: bu
     } else t.equal(url.search, "");
     t.notMatch(JSON.stringify([...answer.headers]), SECRET);
     // Inner chunks are parts of objects, but shards are whole ones.
-    await leadsTo(t, await get("/datasets/v3/zarr3/s/c/0"), shard());
+    await leadsTo(t, await get(SHARD), shard());
     await leadsTo(t, await get("/datasets/v3/zarr3/w/c/0"), CHUNK);
     await leadsTo(t, await get("/datasets/v3/zarr/w/0"), CHUNK);
   });
@@ -234,6 +235,20 @@ t.test("a chunk comes with the answer that it is unchanged, unless someone has i
   t.equal(await (await get(`${V}/0`)).text(), "ef");
   t.equal(asked(), 4);
 });
+
+t.test(
+  "a shard does not come with the answer that it is unchanged, since parts of it are read",
+  async (t) => {
+    const place = await httpPlace(t, { redirect: false });
+    const { get } = await startServer(t, { datasets: datasetsOf(place, { freshness: "always" }) });
+    const wholes = () => place.origin.count({ method: "GET", key: "v3/s/c/0", status: 200 });
+    const read = async () => Buffer.from(await (await get(SHARD, { range: "bytes=0-1" })).arrayBuffer());
+    t.same(await read(), INNER);
+    const before = wholes();
+    t.same(await read(), INNER);
+    t.equal(wholes(), before);
+  },
+);
 
 t.test("nobody is redirected unless a store says so", async (t) => {
   for (const start of [httpPlace, bucketPlace]) {
