@@ -62,14 +62,6 @@ export interface RunningZpublish extends RunningSubject {
   errorText(): string;
 }
 
-/** Variables that the program's first line sets if it is started by its name. */
-function variablesOf(program: string): Record<string, string> {
-  const [first = ""] = readFileSync(program, "utf8").split("\n", 1);
-  return Object.fromEntries(
-    [...first.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
-  );
-}
-
 /** `zpublish serve` with its defaults on a free port, a cache of its own, and none of the user's own settings. @throws Error where it is not ready. */
 export async function startZpublish(settings: ZpublishSettings): Promise<RunningZpublish> {
   const { datasets, collections, stores, scratch } = settings;
@@ -83,7 +75,7 @@ export async function startZpublish(settings: ZpublishSettings): Promise<Running
     node,
     [...optionsOf(build.program), ...nodeArgs, build.program, ...serve, ...cache, ...args],
     {
-      env: { ...withoutSettings(), ...variablesOf(build.program), ...env },
+      env: { ...withoutSettings(), ...env },
     },
   );
   const [, baseUrl] = await waitForLine(child, /ready on (http:\/\/\S+)/);
