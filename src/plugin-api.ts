@@ -34,6 +34,7 @@ export {
 } from "./dataset/id-page.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
 export { type CooperativeTask, runCooperatively } from "./event-loop/cooperative-task.js";
+export { workThrough } from "./event-loop/work-through.js";
 export { writeArrow } from "./export/arrow-writer.js";
 export {
   type DatasetWriter,

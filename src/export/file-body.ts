@@ -54,7 +54,7 @@ export function createFileBody(header: Uint8Array, sections: readonly FileRows[]
     byteLength: total,
     heldByteLength: Math.max(0, ...held) + header.length + 2 * COLLECTED_BYTES,
     pieces: ({ start, byteLength } = { start: 0, byteLength: total }, signal) =>
-      joinPieces(pieces(start, start + byteLength, signal)),
+      joinPieces(pieces(start, start + byteLength, signal), byteLength),
   };
 }
 
@@ -62,8 +62,11 @@ export function createFileBody(header: Uint8Array, sections: readonly FileRows[]
  * Joins small pieces, so that a header of up to 256 KiB is sent with the first values: an error in reading these is answered as any
  * other, not by a broken connection.
  */
-async function* joinPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const joined = new Uint8Array(COLLECTED_BYTES);
+async function* joinPieces(
+  pieces: AsyncIterable<Uint8Array>,
+  byteLength: number,
+): AsyncGenerator<Uint8Array> {
+  const joined = new Uint8Array(Math.min(COLLECTED_BYTES, byteLength));
   let length = 0;
   for await (const piece of pieces) {
     if (length > 0 && length + piece.length > COLLECTED_BYTES) {

@@ -62,6 +62,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "stringifyJson",
     "stringifyJsonPieces",
     "swapWords",
+    "workThrough",
     "writeArrow",
     "writeCsv",
     "writeJson",

@@ -11,6 +11,7 @@ import {
   netcdfStorage,
   renamedReferences,
   type Values,
+  workThrough,
   ZpublishError,
 } from "../../plugin-api.js";
 import { cutVariable } from "./constraint.js";
@@ -36,8 +37,15 @@ const DAP2_TYPES: ReadonlyMap<NcType, NcType> = new Map([
   [NC.uint64, NC.double],
 ]);
 
-/** Items of a variable that are read before anything is asked for: for its longest text, or to see whether `Float64` holds them. */
-const MAX_LOOKED_AT = 2 ** 20;
+/** Texts of a variable that are read before anything is asked for: for the longest of them. */
+const MAX_TEXTS = 2 ** 20;
+/**
+ * Integers of a variable that are read to see whether `Float64` holds them. netCDF-C asks for all variables of up to 4,096 values in one
+ * request, which a single other integer would fail.
+ */
+const MAX_INTEGERS = 2 ** 16;
+/** Variables that are read at a time. */
+const READ_AT_ONCE = 4;
 
 /** Describes a dataset. Reads texts, and integers of 64 bits, unless they are many. @throws what reading values throws */
 export async function describeForDap(snapshot: DatasetView, values: Values): Promise<DapDataset> {
@@ -46,24 +54,29 @@ export async function describeForDap(snapshot: DatasetView, values: Values): Pro
   const leftOut = new Map<string, string>();
   const names = namesOf(snapshot);
   const dimName = createDimNames([]);
-  for (const array of snapshot.arrays.values()) {
+  await workThrough(snapshot.arrays.values(), READ_AT_ONCE, async (array) => {
     const { path } = array.variable;
+    const name = names.get(path)!;
     const dims = array.variable.dims.map((_, at) => {
       const { owner, ...dim } = dimOf(snapshot, array.variable, at);
       const named = owner && { ...owner, path: names.get(owner.path)! };
       return dimName({ ...dim, name: dapName(dim.name), owner: named });
     });
     try {
-      const variable = describeVariable(array, values, { name: names.get(path)!, dims });
+      const variable = describeVariable(array, values, { name, dims });
       byPath.set(path, variable.text?.isOfCharacters ? { ...variable, text: undefined } : variable);
       const attrs = renamedReferences(variable.attrs, (word) => names.get(path.replace(/[^/]*$/, word)));
-      byName.set(variable.name, await describeForDap2(snapshot, { ...variable, attrs }, values));
+      // Its place is the one of the array, whenever it has been read.
+      byName.set(name, variable);
+      byName.set(name, await describeForDap2(snapshot, { ...variable, attrs }, values));
     } catch (error) {
       if (!isOfData(error)) throw error;
+      byName.delete(name);
       leftOut.set(path, error.message);
     }
-  }
-  return { snapshot, byName, byPath, leftOut, unlimited: unlimitedOf(snapshot, [...byName.values()]) };
+  });
+  const unlimited = unlimitedOf(snapshot, [...byName.values()]);
+  return { snapshot, byName, byPath, leftOut: new Map([...leftOut].toSorted()), unlimited };
 }
 
 /** Returns the names of DAP2 by paths, no two alike. Without percent signs of their own, they are found however often they are encoded. */
@@ -150,14 +163,14 @@ async function describeForDap2(
   const count = elementCount(variable.shape);
   // netCDF-C takes dimensions of length 0 for unlimited ones, and a constraint cannot say them.
   if (count === 0) throw new ZpublishError("unsupported", "DAP2 has no variables without values; DAP4 has");
-  if (text !== undefined && text.maxBytes === undefined && count > MAX_LOOKED_AT)
+  if (text !== undefined && text.maxBytes === undefined && count > MAX_TEXTS)
     throw new ZpublishError(
       "unsupported",
       `DAP2 needs the longest of its texts, and ${count} are too many to read for it; DAP4 has them`,
     );
   const own = DAP2_TYPES.get(type) ?? type;
   const whole = cutVariable(variable);
-  if (own === NC.double && type !== own && count <= MAX_LOOKED_AT)
+  if (own === NC.double && type !== own && count <= MAX_INTEGERS)
     for await (const block of values.stream(snapshot, array, whole.axes)) exactFloats(block);
   let maxBytes = text?.maxBytes ?? 1;
   if (text !== undefined && text.maxBytes === undefined)

@@ -43,8 +43,6 @@ export interface ValuesOf {
   readonly snapshot: DatasetView;
   readonly values: Values;
   readonly signal?: AbortSignal;
-  /** Reserves the memory of texts that are read, as `RouteRequest.reserve` does. */
-  readonly reserve?: (byteLength: number) => Promise<void> | undefined;
 }
 
 /** The protocols. The first sends big-endian words (XDR, RFC 4506), the other little-endian items of any size. */
@@ -75,6 +73,14 @@ export function valuesByteLength(values: Values, slice: DapSlice, protocol: Prot
   const { variable, shape } = slice;
   if (variable.text !== undefined) return values.cost(variable.array, selectionOf(slice)).byteLength;
   return elementCount(shape) * codingOf(variable, protocol).itemBytes;
+}
+
+/** Returns the memory that reading a slice takes. */
+export function heldBytesOf(values: Values, slice: DapSlice): number {
+  const { array, text } = slice.variable;
+  if (text === undefined) return values.cost(array, selectionOf(slice)).streamBytes;
+  const pieceBytes = textPieceBytes(slice);
+  return values.cost(array, selectionOf(slice), { pieceBytes }).streamBytes + 4 * pieceBytes;
 }
 
 /** Returns the selection of a slice. Clients of DAP2 do not cut the axis of characters. */
@@ -112,10 +118,17 @@ export async function columnOf(source: ValuesOf, slice: DapSlice, protocol: Prot
 /** Converts integers of 64 bits to floats. @throws ZpublishError `invalid-query` naming the first one that is none */
 export function exactFloats({ values }: Pick<ValueBlock, "values">): Float64Array<ArrayBuffer> {
   const integers = values as BigInt64Array | BigUint64Array;
-  const floats = new Float64Array(integers.length);
-  for (let i = 0; i < floats.length; i += 1) {
-    const float = Number(integers[i]);
-    if (Math.abs(float) > Number.MAX_SAFE_INTEGER && BigInt(float) !== integers[i])
+  const { buffer, byteOffset, length } = integers;
+  // Words of 32 bits are read many times as fast as bigints.
+  const low = new Uint32Array(buffer, byteOffset, 2 * length);
+  const high = integers instanceof BigInt64Array ? new Int32Array(buffer, byteOffset, 2 * length) : low;
+  const floats = new Float64Array(length);
+  for (let i = 0; i < length; i += 1) {
+    const above = high[2 * i + 1]! * 2 ** 32;
+    const below = low[2 * i]!;
+    const float = above + below;
+    // The difference of floats so near to one another is exact.
+    if (float - above !== below)
       throw new ZpublishError(
         "invalid-query",
         `DAP2 has no integers of 64 bits, and its Float64 cannot hold ${integers[i]}; DAP4 has it`,
@@ -130,12 +143,12 @@ const TEXT_PIECE_BYTES = 2 ** 18;
 
 /** Reads the texts of a slice as their bytes, without the zeros that pad them, some hundred kilobytes at a time. */
 export async function* readTexts(
-  { snapshot, values, signal, reserve }: ValuesOf,
+  { snapshot, values, signal }: ValuesOf,
   slice: DapSlice,
 ): AsyncGenerator<readonly Uint8Array[]> {
   const { array, text } = slice.variable;
   const { itemBytes, encoding } = text!;
-  const options = { signal, reserve, pieceBytes: textPieceBytes(slice) };
+  const options = { signal, pieceBytes: textPieceBytes(slice) };
   let rest: Uint8Array = new Uint8Array();
   for await (const block of values.stream(snapshot, array, selectionOf(slice), options))
     if (itemBytes === undefined)
@@ -161,15 +174,13 @@ function unpadded(bytes: Uint8Array, begin: number, itemBytes: number): Uint8Arr
 
 /** Makes the texts of a slice as a protocol sends them, each after its length. They are read once before, to know how many bytes these are. */
 async function textsOf(source: ValuesOf, slice: DapSlice, protocol: Protocol): Promise<DapColumn> {
-  const options = { pieceBytes: textPieceBytes(slice) };
-  const { streamBytes } = source.values.cost(slice.variable.array, selectionOf(slice), options);
   let byteLength = 0;
   for await (const texts of readTexts(source, slice)) byteLength += bytesOf(texts, protocol).length;
   return {
     byteLength,
     // They are read from the first one on.
     itemBytes: Math.max(1, byteLength),
-    heldBytes: () => streamBytes + 4 * options.pieceBytes,
+    heldBytes: () => heldBytesOf(source.values, slice),
     async *read(_, signal) {
       for await (const texts of readTexts({ ...source, signal }, slice)) yield bytesOf(texts, protocol);
     },

@@ -20,7 +20,9 @@ export function* writeDmr(
   const slicesOf = new Map<string, DapSlice[]>();
   for (const slice of slices) {
     const path = groupPathOf(slice.variable.array.variable);
-    slicesOf.set(path, [...(slicesOf.get(path) ?? []), slice]);
+    const ofGroup = slicesOf.get(path) ?? [];
+    slicesOf.set(path, ofGroup);
+    ofGroup.push(slice);
   }
   function* writeGroup(group: Group, indent: string): Generator<string> {
     for (const [name, length] of declared.get(group.path) ?? []) {

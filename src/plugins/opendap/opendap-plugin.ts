@@ -21,6 +21,7 @@ import {
   columnOf,
   type DapColumn,
   type DapSlice,
+  heldBytesOf,
   type Protocol,
   readTexts,
   type ValuesOf,
@@ -195,7 +196,7 @@ async function answerDap(question: Question): Promise<FileBody> {
 }
 
 function sourceOf({ context: { values }, dataset: { snapshot }, request }: Question): ValuesOf {
-  return { snapshot, values, signal: request.signal, reserve: (byteLength) => request.reserve(byteLength) };
+  return { snapshot, values, signal: request.signal };
 }
 
 /** Makes the columns of slices. @throws ZpublishError `too-large` */
@@ -204,25 +205,27 @@ async function columnsOf(
   slices: readonly DapSlice[],
   protocol: Protocol,
 ): Promise<DapColumn[]> {
-  const { values } = question.context;
-  assertSize(
-    question,
-    slices.reduce((sum, slice) => sum + valuesByteLength(values, slice, protocol), 0),
-  );
+  const { context, request } = question;
+  const { values } = context;
+  const guessed = slices.reduce((sum, slice) => sum + valuesByteLength(values, slice, protocol), 0);
+  assertSize(context, guessed);
+  // Texts are read for their length. A request waits for room once: here for that of all its variables.
+  if (slices.some(({ variable }) => variable.text !== undefined))
+    await request.reserve(Math.max(...slices.map((slice) => heldBytesOf(values, slice))));
   const columns: DapColumn[] = [];
+  let byteLength = 0;
   for (const slice of slices) {
-    columns.push(await columnOf(sourceOf(question), slice, protocol));
+    const column = await columnOf(sourceOf(question), slice, protocol);
+    columns.push(column);
+    byteLength += column.byteLength;
     // Texts may be longer than was guessed.
-    assertSize(
-      question,
-      columns.reduce((sum, column) => sum + column.byteLength, 0),
-    );
+    assertSize(context, byteLength);
   }
   return columns;
 }
 
 /** @throws ZpublishError `too-large` */
-function assertSize({ context: { maxSelectionBytes } }: Question, byteLength: number): void {
+function assertSize({ maxSelectionBytes }: PluginContext, byteLength: number): void {
   if (byteLength <= maxSelectionBytes) return;
   const expected = `at most ${maxSelectionBytes} bytes of values (--max-selection)`;
   throw new ZpublishError("too-large", `Expected ${expected}, received a request for ${byteLength} bytes`);
