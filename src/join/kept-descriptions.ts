@@ -19,8 +19,9 @@ import { memoryOfPlaces } from "./part-places.js";
 
 /** Changes whenever the description of an unchanged part would: raise the number if its readers or `describePart` differ. */
 const STAMP = ["descriptions 4", ...FORMATS.map(({ id, revision }) => `${id} ${revision}`)].join("\n");
-/** Parts to an item of the record, each of which is written and read without a pause. */
+/** Parts to an item of the record, each of which is written and read without a pause; fewer if their places take more than the bytes. */
 const BLOCK = 256;
+const BLOCK_BYTES = 2 ** 20;
 /** Pieces that new parts may share. */
 const MAX_PIECES = 10_000;
 /** Bound of the places of chunks: those of 60,000 files of one array, or of three million chunks. Files beyond it are opened. */
@@ -39,7 +40,7 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
   /** Pieces that were hashed, and what they are shared as: parts of one item of the record share theirs already. */
   const hashed = new WeakMap<object, Piece>();
   let latest: KeptParts = { parts: [], broken: [] };
-  /** Bytes of the places of all parts that were ever described. */
+  /** Bytes of the places of the parts that were kept last, and of those described since. */
   let placesBytes = 0;
 
   function shared<T extends Piece>(piece: T): T {
@@ -72,8 +73,9 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
   }
 
   function sharePlaces(places: PartPlaces): PartPlaces | undefined {
-    placesBytes += memoryOfPlaces(places);
-    if (placesBytes > MAX_PLACES_BYTES) return undefined;
+    const byteLength = memoryOfPlaces(places);
+    if (placesBytes + byteLength > MAX_PLACES_BYTES) return undefined;
+    placesBytes += byteLength;
     return places.kind === "file" ? places : { ...places, layout: shared(places.layout) };
   }
 
@@ -101,6 +103,7 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
     /** Keeps parts in place of those before. Of calls that come while one is under way, the last is done after it. Never throws. */
     write(parts: KeptParts): Promise<void> {
       latest = parts;
+      placesBytes = parts.parts.reduce((sum, { places }) => sum + memoryOfPlaces(places), 0);
       return writeLatest();
     },
     /** Waits until what is to be kept is written. */
@@ -109,7 +112,17 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
 }
 
 function* blocksOf(parts: readonly KnownPart[]): Generator<readonly KnownPart[]> {
-  for (let from = 0; from < parts.length; from += BLOCK) yield parts.slice(from, from + BLOCK);
+  let block: KnownPart[] = [];
+  let byteLength = 0;
+  for (const part of parts) {
+    block.push(part);
+    byteLength += memoryOfPlaces(part.places);
+    if (block.length < BLOCK && byteLength < BLOCK_BYTES) continue;
+    yield block;
+    block = [];
+    byteLength = 0;
+  }
+  yield block;
 }
 
 function contentOf(piece: Piece): string | Uint8Array {

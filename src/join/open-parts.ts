@@ -14,7 +14,7 @@ import type { OpenPlaced } from "./part-places.js";
 const MAX_BYTES = 128 * 2 ** 20;
 /** Estimate for an array of an open part. */
 const ARRAY_BYTES = 1_024;
-/** Estimate for a part that is opened by its places. */
+/** Estimate for each array that is read by its places. */
 const PLACED_BYTES = 4_096;
 /** Place of a chunk in the index of a file. */
 const PLACE_BYTES = 13;
@@ -107,7 +107,8 @@ export function createOpenParts(options: OpenPartsOptions): OpenParts {
     return knownWhole() ?? openings.run(key, () => limiter.run("", () => knownWhole() ?? openWhole(part)));
   }
 
-  function readerOf({ part, open, isWhole, readers }: OpenPart, path: string): MaybePromise<ChunkReader> {
+  function readerOf(opening: OpenPart, path: string): MaybePromise<ChunkReader> {
+    const { part, open, isWhole, readers } = opening;
     const before = readers.get(path);
     if (before !== undefined) return before;
     const found = open(path);
@@ -115,6 +116,7 @@ export function createOpenParts(options: OpenPartsOptions): OpenParts {
     if (found === undefined) return openOnce(part).then((whole) => readerOf(whole, path));
     const reader = withErrors(found, (error) => errorOf(part, error));
     readers.set(path, reader);
+    if (!isWhole) opened.set(part.name, { ...opening, byteLength: readers.size * PLACED_BYTES });
     return reader;
   }
 

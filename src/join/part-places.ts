@@ -64,9 +64,11 @@ const TABLE_BYTES = 512;
 const PLACE_BYTES = 21;
 
 /** Estimates the memory of places. */
-export function memoryOfPlaces(places: PartPlaces): number {
+export function memoryOfPlaces(places: PartPlaces | undefined): number {
+  if (places === undefined) return 0;
   if (places.kind === "store") return places.records.length * TABLE_BYTES;
-  const counts = places.tables.map((table) => (table?.kind === "listed" ? table.offsets.length : 0));
+  const tables = places.tables.filter((table) => table !== null);
+  const counts = tables.map((table) => (table.kind === "listed" ? table.offsets.length : 0));
   return counts.reduce((sum, count) => sum + TABLE_BYTES + count * PLACE_BYTES, TABLE_BYTES);
 }
 
@@ -140,7 +142,9 @@ export function createOpenPlaced(locationOf: (name: string) => string, options: 
     return (path) => {
       const index = arrays.findIndex(({ stored }) => stored.path === path);
       const source = layout.chunks[index];
-      if (!source || lookAtDocuments(root, [path])?.records[0] !== records[index]) return undefined;
+      // Without a record, its documents are not in a directory of its own: those of a store that is one array.
+      if (!source || !records[index]) return undefined;
+      if (lookAtDocuments(root, [path])?.records[0] !== records[index]) return undefined;
       return openChunkReader({ ...source, root, ...movedTo(root, source, 0) });
     };
   }

@@ -13,6 +13,7 @@ import {
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMainThread } from "node:worker_threads";
+import { createBoundedMap } from "../collections/bounded-map.js";
 import { createLimiter } from "../collections/limiter.js";
 import { isMissing, ZpublishError } from "../errors.js";
 import type { MaybePromise } from "../event-loop/maybe-promise.js";
@@ -429,15 +430,15 @@ interface DirectReads {
   run<T>(read: () => T, seconds?: Histogram): T;
 }
 
-const stores = new Map<string, { pausedUntilMs: number }>();
+/** By the path of a store that was slow, the end of its last pause, in milliseconds since process start. */
+const pauses = createBoundedMap<number>({ maxEntries: 1_024 });
 
-/** Returns the state of a store, which all its readers share. @param store Absolute real path of the store. */
+/** Returns the direct reads of a store, whose pauses all its readers share. @param store Absolute real path of the store. */
 export function directReadsOf(store: string): DirectReads {
-  const state = stores.get(store) ?? { pausedUntilMs: Number.NEGATIVE_INFINITY };
-  stores.set(store, state);
+  const pausedUntilMs = () => pauses.get(store) ?? Number.NEGATIVE_INFINITY;
   return {
     get isQuick() {
-      return performance.now() >= state.pausedUntilMs;
+      return performance.now() >= pausedUntilMs();
     },
     run(read, seconds) {
       const waitedMs = processorWaitMs();
@@ -452,7 +453,7 @@ export function directReadsOf(store: string): DirectReads {
           const slowMs = endMs - beganMs - (processorWaitMs() - waitedMs);
           const freeFromMs = endMs - PAUSE_FACTOR * FREE_MS;
           if (slowMs > SLOW_MS)
-            state.pausedUntilMs = Math.max(state.pausedUntilMs, freeFromMs) + PAUSE_FACTOR * slowMs;
+            pauses.set(store, Math.max(pausedUntilMs(), freeFromMs) + PAUSE_FACTOR * slowMs);
         }
       }
     },

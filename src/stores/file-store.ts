@@ -22,6 +22,7 @@ import {
   createFileCalls,
   directReadsOf,
   type FileCalls,
+  isOnLocalFileSystem,
   type Label,
   OPEN_FLAGS,
   type OpenDescriptor,
@@ -85,10 +86,15 @@ function createStorePaths(root: string, calls: FileCalls) {
     verified,
     /** Verifies a directory of a local file system at once; undefined if {@link verify} has to, since a link or a mount leads to it. */
     verifyNow(directory: string): VerifiedDirectory | undefined {
-      const device = isWithinStore(directory) ? deviceNow(root) : undefined;
+      if (!isWithinStore(directory)) return undefined;
+      const device = deviceNow(root);
       if (device === undefined) return undefined;
-      for (let path = directory; path !== root; path = dirname(path))
+      // From the root downwards: what is below a link may be on a file system that does not answer.
+      let path = root;
+      for (const name of relative(root, directory).split(sep)) {
+        path = join(path, name);
         if (deviceNow(path) !== device) return undefined;
+      }
       rootDevice = device;
       const found = { real: directory, device };
       verifiedDirectories.set(directory, found);
@@ -176,7 +182,8 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     const directory = dirname(path);
     const known = paths.verified(directory);
     if (known !== undefined || !calls.isLocal || !direct.isQuick) return known;
-    return direct.run(() => paths.verifyNow(directory));
+    // Another file system may be mounted in the store.
+    return isOnLocalFileSystem(directory) ? direct.run(() => paths.verifyNow(directory)) : undefined;
   }
 
   /** Same as {@link lstatInMemory}, if the metadata may have to come from a disk. */

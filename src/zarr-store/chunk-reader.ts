@@ -1,7 +1,9 @@
 import { type Stats, stat } from "node:fs";
 import { relative } from "node:path";
 import { isMissing, ZpublishError } from "../errors.js";
+import { type CooperativeTask, runCooperatively } from "../event-loop/cooperative-task.js";
 import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
+import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { ByteStore, ObjectRange } from "../stores/byte-store.js";
 import { codeOf, versionOf } from "../stores/file-calls.js";
@@ -115,16 +117,7 @@ function createReader(source: FileChunks | ShardChunks, files: ChunkStore): Chun
     const origin = gridShape.map(() => 0);
     if (metadataFile !== undefined)
       await assertMetadataExists(files, metadataFile, encodeChunkKey(origin, keyEncoding));
-    const inGrid: number[][] = [];
-    for (const key of keys) {
-      // The only chunk of a scalar is `c` alone.
-      const text = keyEncoding.name === "v2" ? key : key === "c" ? "0" : (/^c\.(.+)/.exec(key)?.[1] ?? "");
-      const coords = parseChunkKey(text, gridShape);
-      if (coords !== undefined) inGrid.push(coords);
-    }
-    const orderOf = (coords: readonly number[]) =>
-      coords.reduce((number, index, axis) => number * gridShape[axis]! + index, 0);
-    return inGrid.sort((one, other) => orderOf(one) - orderOf(other));
+    return runCooperatively(sortedFiles(keys, keyEncoding.name === "v2", gridShape));
   }
 
   return {
@@ -186,6 +179,26 @@ async function keysBelow(folder: string, separator: string, list: ChunkStore["li
   return keys;
 }
 
+/** Returns the coordinates of files in C order; keys that are outside of the grid, or of no chunk, are left out. */
+function* sortedFiles(
+  keys: readonly string[],
+  isV2: boolean,
+  gridShape: readonly number[],
+): CooperativeTask<readonly number[][]> {
+  const found: number[][] = [];
+  for (const key of keys) {
+    yield;
+    // The only chunk of a scalar is `c` alone.
+    const text = isV2 ? key : key === "c" ? "0" : (/^c\.(.+)/.exec(key)?.[1] ?? "");
+    const coords = parseChunkKey(text, gridShape);
+    if (coords !== undefined) found.push(coords);
+  }
+  return yield* sortCooperatively(found, (one, other) => {
+    const axis = one.findIndex((index, axis) => index !== other[axis]);
+    return axis < 0 ? 0 : one[axis]! - other[axis]!;
+  });
+}
+
 /** Returns the chunks of a file along each axis. */
 function chunksPerFileOf(source: FileChunks | ShardChunks): readonly number[] {
   if (source.kind === "files") return [];
@@ -229,7 +242,6 @@ async function assertMetadataExists(files: ChunkStore, metadataFile: string, key
 function localFiles(source: ChunkFiles, mayBlock: boolean): ChunkStore {
   const root = source.root ?? source.directory;
   const { calls, version, read } = createStoreFiles(root, mayBlock);
-  const { list } = createFileStore(root);
   return {
     name: "",
     looksTwice: true,
@@ -242,12 +254,11 @@ function localFiles(source: ChunkFiles, mayBlock: boolean): ChunkStore {
       );
     },
     placeOf: (path) => ({ location: path }),
-    list:
-      list &&
-      ((folder) => {
-        const below = relative(root, folder);
-        return list(below === "" ? "" : `${below}/`);
-      }),
+    async list(folder) {
+      const below = relative(root, folder);
+      const found = await createFileStore(root).list?.(below === "" ? "" : `${below}/`);
+      return found ?? { objects: [], prefixes: [] };
+    },
     exists: (path) =>
       calls
         .call<Stats>((done) => stat(path, done))

@@ -357,9 +357,12 @@ export function lookAtDocuments(root: string, paths: readonly string[]): LookedA
 
     try {
       const nodes = paths.map((path) => {
-        const directory = path === "" ? root : `${root}/${path}`;
-        // Before its documents: a link may lead to a file system that does not answer.
-        const isThere = recordNow(directory) !== ABSENT;
+        let directory = root;
+        // From the root downwards: what is below a link may be on a file system that does not answer.
+        const isThere = path.split("/").every((name) => {
+          if (name !== "") directory += `/${name}`;
+          return recordNow(directory) !== ABSENT;
+        });
         const records = isThere ? documentNames.map((name) => recordNow(`${directory}/${name}`)) : [];
         return { path, records, listing: undefined };
       });

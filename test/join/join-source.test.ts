@@ -396,6 +396,31 @@ t.test("descriptions come back as they were, and equal pieces are one object", a
   t.equal(shared.groups[0], found?.parts[7]?.description.groups[0]);
 });
 
+t.test("places have a bound, for which files that were replaced do not count", async (t) => {
+  const cache = createKeptIndexes(await makeDirectory(t));
+  const kept = createKeptDescriptions(cache, "dataset");
+  // 20 MiB of the 64 MiB.
+  const [offsets, byteLengths] = [new Float64Array(10 ** 6), new Uint32Array(10 ** 6)];
+  const file = { version: { token: "v" }, byteLength: 1 };
+  const places = {
+    ...({ kind: "file", store: "file:/a", key: "b.nc", file, format: "netcdf3" } as const),
+    tables: [{ kind: "listed", offsets, byteLengths } as const, null],
+  };
+  const share = (version: string) => kept.share({ ...partOf("b.nc", "history", version), places });
+  const shared = ["1", "2", "3", "4"].map(share);
+  t.same(
+    shared.map((part) => part.places !== undefined),
+    [true, true, true, false],
+  );
+  for (let part = shared[0]!, version = 5; version < 9; part = share(`${version++}`)) {
+    t.ok(part.places, part.version);
+    await kept.write({ parts: [part], broken: [] });
+  }
+  const [found] = (await createKeptDescriptions(cache, "dataset").read())?.parts ?? [];
+  t.equal(found?.version, "7");
+  t.same(found?.places, places);
+});
+
 t.test("the last of several writes counts", async (t) => {
   const kept = createKeptDescriptions(createKeptIndexes(await makeDirectory(t)), "dataset");
   const [first, second] = ["one", "other"].map((history) =>
