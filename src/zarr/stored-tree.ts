@@ -31,8 +31,39 @@ export interface Source {
    * @throws ZpublishError `source-unreadable`
    */
   fingerprint(): Promise<string | undefined>;
+  /** Other states of the same data, if the location keeps some. Default: it has this one. */
+  readonly versions?: StoredVersions;
   /** Ends what the source does by itself. Chunks of a tree that was read can still be read: requests in flight do. */
   close(): Promise<void>;
+}
+
+/** The states that a location keeps, such as those of an Icechunk repository. */
+export interface StoredVersions {
+  /**
+   * Lists branches, tags and snapshots, in this order, the newest of each kind first. Returns the same array object if nothing has changed.
+   * @throws ZpublishError `source-unreadable`, `invalid-metadata`
+   */
+  list(signal?: AbortSignal): Promise<readonly NamedVersion[]>;
+  /**
+   * Opens the state of a tag or a snapshot, of which nothing ever changes. Undefined if there is none of that name; a branch is none. The
+   * caller closes the source. It can be read after this one is closed.
+   * @param name A tag, or else the id of a snapshot.
+   * @throws ZpublishError `source-unreadable`, `invalid-metadata`
+   */
+  open(name: string): Promise<Source | undefined>;
+}
+
+/** A name of one state. A snapshot may have several: its id, tags, and branches that end in it. */
+export interface NamedVersion {
+  readonly kind: "branch" | "tag" | "snapshot";
+  /** Unique within the kind. A snapshot's is its id. */
+  readonly name: string;
+  /** Id of the snapshot. */
+  readonly snapshot: string;
+  /** Time at which the snapshot was written, in ISO 8601. */
+  readonly time: string;
+  /** What its writer says about it; may be empty. */
+  readonly message: string;
 }
 
 /** A path or URL in a message. */
