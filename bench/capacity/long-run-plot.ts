@@ -80,6 +80,7 @@ export function longRunPlot(samples: readonly LongRunSample[]): string {
   const height = PANEL_HEIGHT * panels.length;
   const placed = panels.map((each, i) => `<g transform="translate(0 ${i * PANEL_HEIGHT})">${each}</g>`);
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">
+<title>Memory, cache, latency and rate of a server under full load</title>
 <rect width="${WIDTH}" height="${height}" fill="#fff"/>
 ${placed.join("\n")}
 </svg>
