@@ -2,7 +2,7 @@ import { basename, extname } from "node:path";
 import { z } from "zod";
 import { compileGlob, firstWildcard, type SplitPattern, unescapeGlob } from "../find/patterns.js";
 import type { Joining } from "../join/join-source.js";
-import type { StoreSettings } from "../stores/byte-store.js";
+import { repositoryOf, type StoreSettings } from "../stores/byte-store.js";
 import type { CodecSpec } from "../zarr/codec-step.js";
 import type { CoarsenMethod } from "../zarr/plan/encoding-plan.js";
 import type { DatasetConfig, OverviewsConfig } from "./config.js";
@@ -342,7 +342,8 @@ export function problemOfCollectionName(name: string): string | undefined {
  * `/data/air.zarr/`. Empty if the location has no name (`/`).
  */
 export function datasetIdOfLocation(location: string): string {
-  const name = basename(location.startsWith("file:") ? decodePath(location) : location);
+  const place = repositoryOf(location)?.place ?? location;
+  const name = basename(place.startsWith("file:") ? decodePath(place) : place);
   return basename(name, extname(name));
 }
 

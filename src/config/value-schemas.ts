@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ZpublishError } from "../errors.js";
 import { LOG_LEVELS, type LogLevel } from "../observe/log.js";
-import { schemeOf } from "../stores/byte-store.js";
+import { repositoryOf, schemeOf } from "../stores/byte-store.js";
 
 const UNITS: Readonly<Record<string, number>> = {
   "": 1,
@@ -340,8 +340,11 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
-/** Makes a path absolute; a location with a scheme (`https://…`, `file:///…`) stays as it is. */
+/** Makes a path absolute, also after `icechunk:`; a location with a scheme (`https://…`, `file:///…`) stays as it is. */
 export function resolveLocation(location: string, directory: string): string {
+  const { place, query } = repositoryOf(location) ?? {};
+  if (place !== undefined)
+    return `icechunk:${resolveLocation(place, directory)}${query === "" ? "" : `?${query}`}`;
   return schemeOf(location) === undefined ? resolve(directory, location) : location;
 }
 
@@ -385,16 +388,19 @@ export function isModulePath(module: string): boolean {
 
 /**
  * Splits `ID=LOCATION`; the id is undefined if none is given. A location may contain `=` itself. So a text is a location
- * if a file of that name exists, or if a slash is before its first `=`, since ids have no slash.
+ * if a file of that name exists, if it begins with `icechunk:`, or if a slash is before its first `=`, since ids have no slash.
  */
 export function splitDatasetArgument(
   text: string,
   directory: string,
 ): { readonly id: string | undefined; readonly location: string } {
   const at = text.indexOf("=");
-  if (at === -1 || text.slice(0, at).includes("/") || existsSync(resolve(directory, text))) {
-    return { id: undefined, location: text };
-  }
+  const isLocation =
+    at === -1 ||
+    text.slice(0, at).includes("/") ||
+    repositoryOf(text) !== undefined ||
+    existsSync(resolve(directory, text));
+  if (isLocation) return { id: undefined, location: text };
   return { id: text.slice(0, at), location: text.slice(at + 1) };
 }
 

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import picomatch from "picomatch";
 import { ZpublishError } from "../errors.js";
-import { schemeOf } from "../stores/byte-store.js";
+import { repositoryOf, schemeOf } from "../stores/byte-store.js";
 
 /** Numbers that a range such as `{2001..2024}` may have. */
 const MAX_RANGE = 10_000;
@@ -146,10 +146,11 @@ export interface SplitPattern {
 }
 
 /**
- * Splits a location with wildcards, such as `/data/sst-*.nc` or `s3://bucket/prefix/*.zarr`. Undefined if it has none. Names of files and
- * folders that exist count as they are, even with brackets in them.
+ * Splits a location with wildcards, such as `/data/sst-*.nc` or `s3://bucket/prefix/*.zarr`. Undefined if it has none, or begins
+ * with `icechunk:`. Names of files and folders that exist count as they are, even with brackets in them.
  */
 export function splitPattern(location: string): SplitPattern | undefined {
+  if (repositoryOf(location) !== undefined) return undefined;
   const scheme = schemeOf(location);
   if (scheme === undefined) return splitPath(location, existsSync);
   if (scheme === "file") return location.includes("*") ? splitFileUrl(location) : undefined;

@@ -266,3 +266,17 @@ export function withSlash(url: string): string {
 export function schemeOf(location: string): string | undefined {
   return /^([a-z][a-z0-9+.-]+):\/\//i.exec(location)?.[1]?.toLowerCase();
 }
+
+/** A location that says which state of an Icechunk repository is meant: `icechunk:/data/repo?tag=v1`. */
+interface RepositoryLocation {
+  /** Path or URL of the repository. */
+  readonly place: string;
+  /** Text after the question mark; empty if there is none. */
+  readonly query: string;
+}
+
+/** Splits the location of an Icechunk repository; undefined if it is none by its prefix. */
+export function repositoryOf(location: string): RepositoryLocation | undefined {
+  const [, place, query = ""] = /^icechunk:([^?]*)(?:\?(.*))?$/is.exec(location) ?? [];
+  return place === undefined ? undefined : { place, query };
+}

@@ -54,6 +54,25 @@ t.test("with --concat or --stack, the files of a pattern or a folder are one dat
   t.equal(idOf("/data/daily"), "daily");
 });
 
+t.test("a location may say which state of a repository is meant", async (t) => {
+  const datasetOf = (text: string) =>
+    resolve([text], {}, "/home").datasets.map(({ id, location }) => [id, location])[0];
+  t.strictSame(datasetOf("icechunk:/data/repo?tag=v1"), ["repo", "icechunk:/data/repo?tag=v1"]);
+  t.strictSame(datasetOf("v1=icechunk:/data/repo?tag=v1"), ["v1", "icechunk:/data/repo?tag=v1"]);
+  t.strictSame(datasetOf("icechunk:repo.icechunk/?branch=a*b"), [
+    "repo",
+    "icechunk:/home/repo.icechunk?branch=a*b",
+  ]);
+  t.strictSame(datasetOf("icechunk:data"), ["data", "icechunk:/home/data"]);
+  t.strictSame(datasetOf("x=icechunk:s3://b/repo?snapshot=S1"), ["x", "icechunk:s3://b/repo?snapshot=S1"]);
+  const sides = ["v1=icechunk:/data/repo?tag=v1", "v2=icechunk:/data/repo?tag=v2"];
+  t.same(resolve(sides).collections, []);
+  t.same(
+    resolve(sides).datasets.map(({ id }) => id),
+    ["v1", "v2"],
+  );
+});
+
 t.test("variables say the same, and flags win over them", async (t) => {
   const env = { ZPUBLISH_DATASETS: "a=/d/{x,y}/*.nc, b=/e/*.nc", ZPUBLISH_CONCAT: "time" };
   const locations = (config: Config) =>

@@ -111,6 +111,8 @@ t.test("a location without wildcards is no pattern", async (t) => {
     "https://host/[a]/{b,c}.nc",
     "file:///data/air.nc",
     "file://elsewhere/*.nc",
+    "icechunk:/data/repo?tag=v1",
+    "icechunk:s3://bucket/*/repo?branch=main",
   ]) {
     t.equal(splitPattern(location), undefined, location);
   }
