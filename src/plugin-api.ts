@@ -21,10 +21,11 @@ export type {
   ArrayView,
   DatasetPath,
   Datasets,
+  DatasetVersion,
   DatasetView,
   FileView,
 } from "./dataset/dataset.js";
-export { encodingOf, findArray, findGroup, overviewsOf } from "./dataset/dataset.js";
+export { encodingOf, findArray, findGroup, idOfVersion, overviewsOf } from "./dataset/dataset.js";
 export {
   FOLDER_END,
   type IdSelection,
@@ -123,4 +124,5 @@ export type { CodecSpec } from "./zarr/codec-step.js";
 export { sliceOfAxis } from "./zarr/plan/cut-selection.js";
 export type { CoarsenMethod, EncodingPlan } from "./zarr/plan/encoding-plan.js";
 export { pickedLength } from "./zarr/plan/item-pick.js";
+export type { NamedVersion } from "./zarr/stored-tree.js";
 export type { ArrayDocument } from "./zarr/v2.js";

@@ -6,8 +6,8 @@ import { runCooperatively } from "../event-loop/cooperative-task.js";
 import { joined } from "../event-loop/joined.js";
 import { settlesWithin, withinTime } from "../event-loop/settles-within.js";
 import type { Log } from "../observe/log.js";
-import type { Source } from "../zarr/stored-tree.js";
-import type { DatasetSnapshot } from "./dataset.js";
+import type { Source, StoredVersions } from "../zarr/stored-tree.js";
+import type { DatasetSnapshot, VersionConfig } from "./dataset.js";
 import type { OverviewOptions } from "./overviews/overviews.js";
 import { snapshotSteps } from "./snapshot.js";
 
@@ -19,7 +19,7 @@ const FAILED_RETRY_MS = 1_000;
 const REFUSALS_BEFORE_WITHDRAWAL = 3;
 
 /** A configured dataset. Programs that use the library may give its source, open already. */
-export type GivenDataset = DatasetConfig & { readonly source?: Source };
+export type GivenDataset = DatasetConfig & { readonly source?: Source } & VersionConfig;
 
 /** Options that all datasets of a configuration share. */
 interface DatasetHandleOptions extends OverviewOptions {
@@ -30,6 +30,8 @@ interface DatasetHandleOptions extends OverviewOptions {
 /** A dataset with its source, which may not be read yet. */
 export interface DatasetHandle {
   readonly id: string;
+  readonly config: GivenDataset;
+  readonly versions: StoredVersions | undefined;
   /** The current state; undefined until it is open. */
   readonly snapshot: DatasetSnapshot | undefined;
   /**
@@ -64,7 +66,8 @@ export function createDatasetHandle(
 ): DatasetHandle {
   const { id } = config;
   const cacheControl = config.cacheControl ?? cacheControlDefault;
-  const options = { maxChunkBytes, openLevelReader };
+  const { version, versions = source.versions } = config;
+  const options = { maxChunkBytes, openLevelReader, version, versions };
   let fingerprint: string | undefined;
   /** Refreshes in a row that found something unreadable. */
   let refusals = 0;
@@ -140,7 +143,7 @@ export function createDatasetHandle(
   }
 
   const handle = {
-    id,
+    ...{ id, config, versions },
     snapshot: undefined as DatasetSnapshot | undefined,
     check: () => (source.check === undefined ? open() : source.check()),
     open,

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { DatasetConfig } from "../config/config.js";
 import { ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
-import type { DatasetSnapshot, Datasets } from "./dataset.js";
+import type { DatasetSnapshot, Datasets, DatasetVersion } from "./dataset.js";
 import { errorOfDataset, openInTime } from "./dataset-handle.js";
 import { createOpener, type OpenOptions, openAtStart } from "./open-at-start.js";
 import { createProvidedDatasets, type ProvidedDatasets } from "./providers/provided-datasets.js";
@@ -34,8 +34,10 @@ export interface DatasetRegistry extends Datasets {
    * @throws ZpublishError if it cannot be opened; `not-found` if it turns out that no provider has it.
    */
   ready(id: string, staleIdentity?: string): Promise<void> | undefined;
-  /** Tells whether there is a dataset with an id, as far as the last lists tell. */
+  /** Tells whether there is a dataset with an id, as far as the last lists tell. Versions are no datasets. */
   has(id: string): boolean;
+  /** Returns which version of a dataset an id names; undefined if it names none. There may be no such version. */
+  findVersion(id: string): DatasetVersion | undefined;
   /**
    * Asks the providers that may have an id for their lists again: a dataset may be newer than those. Undefined if none may have it.
    * @throws ZpublishError if no provider has it, and one of them cannot be asked
@@ -129,7 +131,7 @@ async function createRegistry(
   const slots = new Map(opened.map((slot) => [slot.dataset.id, slot]));
   const provided = createProvidedDatasets({
     handles,
-    isConfigured: (id) => slots.has(id),
+    configured: slots,
     scheduler,
     maxOpen: options.maxOpenDatasets ?? Number.POSITIVE_INFINITY,
     log,
@@ -159,7 +161,8 @@ async function createRegistry(
     },
     refreshBeforeNotFound,
     ready,
-    has: (id) => slots.has(id) || provided.has(id),
+    has: (id) => slots.has(id) || (provided.has(id) && provided.findVersion(id) === undefined),
+    findVersion: provided.findVersion,
     listAgain: (id) => (provided.mayHave(id) ? provided.lookFor(id).then(() => undefined) : undefined),
     versionOf: provided.versionOf,
     isDescribable: provided.isDescribable,
@@ -189,13 +192,13 @@ async function createRegistry(
     },
     async close() {
       listed.close();
-      provided.close();
+      const closing = provided.close();
       const left = [...slots.values()].filter((slot) => --slot.owners === 0);
       for (const slot of left) scheduler.remove(slot);
       const all = left.map(({ dataset }) => dataset);
       const refreshes = all.filter((dataset) => dataset.isRefreshing()).map((dataset) => dataset.refresh());
       await settlesWithin(Promise.all(refreshes), CLOSE_TIMEOUT_MS);
-      await Promise.all([...all.map((dataset) => dataset.close()), releaseProviders(handles)]);
+      await Promise.all([...all.map((dataset) => dataset.close()), closing, releaseProviders(handles)]);
     },
   };
 }
@@ -220,7 +223,7 @@ function createPreparation(
 
   async function readyProvided(id: string): Promise<void> {
     const slot = await provided.open(id);
-    if (slot === undefined) throw notFound(id);
+    if (slot === undefined) throw notFound(id, provided.findVersion(id));
     await readySlot(slot);
   }
 
@@ -284,8 +287,12 @@ function createPreparation(
   return { ready, get, refreshBeforeNotFound };
 }
 
-function notFound(id: string): ZpublishError {
-  return new ZpublishError("not-found", `Dataset '${id}' not found`);
+function notFound(id: string, version?: DatasetVersion): ZpublishError {
+  const message =
+    version === undefined
+      ? `Dataset '${id}' not found`
+      : `Version '${version.name}' not found in dataset '${version.dataset}'`;
+  return new ZpublishError("not-found", message);
 }
 
 /** A separate function, so that the registry's closures do not retain the former one and all before it. */

@@ -7,7 +7,7 @@ import { dimensionsAttribute } from "../zarr/metadata-fields.js";
 import type { PlannedArray } from "../zarr/plan/create-encoding-plan.js";
 import type { CoarsenMethod, EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
-import type { Refusal, StoredFile, StoredJoin } from "../zarr/stored-tree.js";
+import type { NamedVersion, Refusal, StoredFile, StoredJoin, StoredVersions } from "../zarr/stored-tree.js";
 import type { ArrayDocument } from "../zarr/v2.js";
 import { type V3Array, writeV3 } from "../zarr/v3/write-v3.js";
 
@@ -81,6 +81,37 @@ export interface DatasetView {
   readonly encodings?: ReadonlyMap<string, DatasetView> | undefined;
   /** The file that the dataset was read from; undefined unless the configuration offers it. */
   readonly file?: FileView | undefined;
+  /** States of the dataset that its source keeps; undefined if it keeps none. Those of a version are the dataset's. */
+  readonly versions?: Pick<StoredVersions, "list"> | undefined;
+  /** Which state of a dataset this is, if its id is that of a version: `x@v1`. */
+  readonly version?: DatasetVersion | undefined;
+}
+
+/** One state of a dataset, which never changes. */
+export interface DatasetVersion {
+  /** Id of the dataset. */
+  readonly dataset: string;
+  /** A tag, or the id of a snapshot. */
+  readonly name: string;
+}
+
+/** Character between the id of a dataset and the name of one of its versions. */
+export const VERSION_MARK = "@";
+
+/**
+ * Returns the id of a version of a dataset: with its name, or that of its snapshot if it is a branch, which moves, or if no path can have
+ * the name.
+ */
+export function idOfVersion(dataset: string, { kind, name, snapshot }: NamedVersion): string {
+  const isName = kind !== "branch" && /^[^/\p{Cc}]{1,200}$/u.test(name);
+  return dataset + VERSION_MARK + (isName ? name : snapshot);
+}
+
+/** What makes a dataset a version of another one. */
+export interface VersionConfig {
+  readonly version?: DatasetVersion | undefined;
+  /** All versions of the dataset. Default: those of its source. */
+  readonly versions?: StoredVersions | undefined;
 }
 
 /** The file of a dataset, as plugins see it. */

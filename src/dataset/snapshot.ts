@@ -15,7 +15,7 @@ import {
 import { createEncodingPlan, type EncodingRequest } from "../zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal, StoredTree } from "../zarr/stored-tree.js";
-import { createServedArray, type DatasetSnapshot, type ServedArray } from "./dataset.js";
+import { createServedArray, type DatasetSnapshot, type ServedArray, type VersionConfig } from "./dataset.js";
 import { configOfEncoding, withEncodings } from "./encodings.js";
 import { type OverviewOptions, withOverviews } from "./overviews/overviews.js";
 
@@ -79,7 +79,7 @@ function isList(chunks: NonNullable<EncodingConfig["chunks"]>): chunks is readon
 }
 
 /** Options of {@link createSnapshot}. */
-interface SnapshotOptions extends OverviewOptions {
+interface SnapshotOptions extends OverviewOptions, VersionConfig {
   /** The snapshot before; undefined when the dataset is opened. */
   readonly before?: DatasetSnapshot;
 }
@@ -106,10 +106,16 @@ export function* snapshotSteps(
   cacheControlDefault: string,
   { before, ...options }: SnapshotOptions = {},
 ): CooperativeTask<DatasetSnapshot> {
-  const { maxChunkBytes } = options;
+  const { maxChunkBytes, version, versions } = options;
+  // A version may be older than what the configuration names.
+  const isNew = before === undefined && version === undefined;
   const encode = (of: DatasetConfig, place: string, last: DatasetSnapshot | undefined) =>
-    plainSteps(of, { place, ofDataset: config }, tree, cacheControlDefault, last, maxChunkBytes);
-  const plain = { ...(yield* encode(config, "encoding", before)), ...offeredFile(config, tree, before) };
+    plainSteps(of, { place, ofDataset: config, isNew }, tree, cacheControlDefault, last, maxChunkBytes);
+  const plain = {
+    ...(yield* encode(config, "encoding", before)),
+    ...offeredFile(config, tree, before),
+    ...{ version, versions },
+  };
   const encodings = new Map<string, DatasetSnapshot>();
   for (const name of Object.keys(config.encodings ?? {}))
     encodings.set(
@@ -149,14 +155,20 @@ function fileType(format: string | undefined): string {
   return format.startsWith("GeoTIFF") ? "image/tiff; application=geotiff" : "image/tiff";
 }
 
-/**
- * Makes a snapshot in one encoding, without overviews.
- * @param place Key of the encoding in the configuration.
- * @param ofDataset Configuration of the dataset: coordinates of dimensions are encoded as it says, because clients read them whole.
- */
+/** Where the configuration of an encoding is from. */
+interface EncodingPlace {
+  /** Key of the encoding in the configuration. */
+  readonly place: string;
+  /** Configuration of the dataset: coordinates of dimensions are encoded as it says, because clients read them whole. */
+  readonly ofDataset: DatasetConfig;
+  /** Whether names in the configuration that the tree does not have are an error. */
+  readonly isNew: boolean;
+}
+
+/** Makes a snapshot in one encoding, without overviews. */
 function* plainSteps(
   config: DatasetConfig,
-  { place, ofDataset }: { readonly place: string; readonly ofDataset: DatasetConfig },
+  { place, ofDataset, isNew }: EncodingPlace,
   tree: StoredTree,
   cacheControlDefault: string,
   before: DatasetSnapshot | undefined,
@@ -194,8 +206,7 @@ function* plainSteps(
     ...unknownVariables(config, arrays, refused),
     ...unknownDimensions(config, place, dimNames),
   ];
-  if (before === undefined && problems.length > 0)
-    throw new ZpublishError("invalid-config", problems.join("\n"));
+  if (isNew && problems.length > 0) throw new ZpublishError("invalid-config", problems.join("\n"));
   warnings.push(...problems, ...replacedCodecs(arrays), ...withoutV3(arrays));
 
   return {

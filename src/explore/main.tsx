@@ -66,6 +66,8 @@ if (root !== null) {
     group = "",
     dataset = "",
     title = dataset,
+    unversioned = dataset,
+    versions,
     page,
     worker,
   } = root.dataset;
@@ -78,6 +80,8 @@ if (root !== null) {
     group,
     dataset,
     title,
+    unversioned,
+    versions: versions === undefined ? undefined : absolute(versions),
     page: absolute(page),
     coasts: { coarse: absolute(root.dataset["coast-110m"]), fine: absolute(root.dataset["coast-50m"]) },
     token: new URLSearchParams(location.search).get("token") ?? undefined,

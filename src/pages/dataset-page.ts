@@ -1,8 +1,9 @@
 import { axisRole } from "../cf/axis-roles.js";
-import type { DatasetSnapshot } from "../dataset/dataset.js";
+import { type DatasetSnapshot, idOfVersion, severalDatasets } from "../dataset/dataset.js";
 import { describeLevels } from "../dataset/overviews/overviews.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { Group, Variable } from "../model/data-tree.js";
+import type { NamedVersion } from "../zarr/stored-tree.js";
 import { type Coverage, formatExtent, formatPeriod } from "./coverage.js";
 import {
   factsSteps,
@@ -63,6 +64,8 @@ export interface DatasetPage {
   readonly isAlone: boolean;
   /** Routes at the root of the service that the header links to: `plugins`, `versions`, `docs`. */
   readonly serviceLinks: readonly string[];
+  /** Versions of the dataset, as its source lists them; empty if there are none, or if they have no pages. */
+  readonly versions: readonly NamedVersion[];
 }
 
 /** Renders the page of one group of a dataset, or of its whole tree. `placePage` completes it. */
@@ -87,7 +90,7 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
     script: PAGE_SCRIPT_LINK,
     main: markup`<div class="top"><div class="about"><h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
 ${titleLine(group)}
-<dl class="extent">${[...extentFacts(page), ["Size", facts], ...placeOf(page)].map(
+<dl class="extent">${[...versionFact(page), ...extentFacts(page), ["Size", facts], ...placeOf(page)].map(
       ([term, fact]) => markup`<div><dt>${term}</dt><dd>${fact}</dd></div>`,
     )}</dl>
 ${looks.explorer && hasContent(group) && markup`<p><a class="explore" href="${exploreLink(UP, group.path)}">Explore</a> <span class="muted">maps and plots in your browser</span></p>`}</div>
@@ -97,8 +100,54 @@ ${renderRefused(snapshot, group)}
 ${content}
 ${isRoot && stores.length > 0 && snapshot.overviews !== undefined && renderOverviews(snapshot.overviews, stores)}
 ${isRoot && stores.length > 0 && [...(snapshot.encodings ?? [])].map(([name, encoded]) => renderEncoding(name, encoded, stores))}
+${renderVersions(page)}
 ${renderAddresses(snapshot, group, nested, stores, page.hasOpendap)}`,
   });
+}
+
+/** Versions that a page lists. */
+const MAX_VERSIONS = 100;
+
+/** Lists versions of a dataset, with links to the same page of each. */
+function renderVersions(page: DatasetPage): Markup {
+  const { snapshot, versions } = page;
+  if (versions.length === 0) return NO_MARKUP;
+  const { dataset } = snapshot.version ?? { dataset: snapshot.id };
+  const rest = versions.length - MAX_VERSIONS;
+  return markup`<section class="usage"><details class="fold"><summary><h2 class="head">Versions <span class="count">(${formatCount(versions.length)})</span></h2></summary><div class="panel">
+<dl class="attrs">${versions.slice(0, MAX_VERSIONS).map(
+    (
+      version,
+    ) => markup`<div><dt><a href="${samePage(page, idOfVersion(dataset, version))}"><bdi>${version.name}</bdi></a></dt><dd>${version.kind} <span class="muted">${textOf(version)}</span></dd></div>
+`,
+  )}</dl>
+${rest > 0 && markup`<p><a href="${trustedMarkup(`${UP}versions${TOKEN_QUERY}`)}">${formatCount(rest)} more</a></p>`}</div></details></section>`;
+}
+
+/** Says which version of a dataset the page shows, with a link to the same page of the dataset as it is now. */
+function versionFact(page: DatasetPage): [term: string, fact: Markup][] {
+  const { version } = page.snapshot;
+  if (version === undefined) return [];
+  const { dataset, name } = version;
+  const found = page.versions.find((each) => each.kind !== "branch" && each.name === name);
+  return [
+    [
+      "Version",
+      markup`<bdi>${name}</bdi> <span class="muted">${found && textOf(found)}</span> of <a href="${samePage(page, dataset)}"><bdi>${dataset}</bdi> as it is now</a>`,
+    ],
+  ];
+}
+
+/** Writes the time and the message of a version. */
+function textOf({ time, message }: NamedVersion): string {
+  const at = time.slice(0, 16).replace("T", " ");
+  return [at, shortened(message, 200)].filter((text) => text !== "").join(" · ");
+}
+
+/** Returns the link to the same page of another dataset, or of a version. */
+function samePage({ group, nested }: DatasetPage, id: string): Markup {
+  const below = nested ? "tree" : group.path === "/" ? "" : `groups${encodePath(group.path)}`;
+  return trustedMarkup(`${ROOT}${severalDatasets(encodeSegment(id)).slice(1)}${below}${TOKEN_QUERY}`);
 }
 
 /** Writes period and area as terms and facts; without latitudes and longitudes, the range of each horizontal axis. */

@@ -348,7 +348,8 @@ function renderCrumb({ text, link }: Crumb): Markup {
  * surrogates become U+FFFD.
  */
 export function encodeSegment(segment: string): string {
-  return encodeURIComponent(segment.replace(/\p{Cs}/gu, "\ufffd")).replace(/[!'()*]/g, percentEncode);
+  const encoded = encodeURIComponent(segment.replace(/\p{Cs}/gu, "\ufffd"));
+  return encoded.replace(/[!'()*]/g, percentEncode).replaceAll("%40", "@");
 }
 
 /** Percent-encodes each segment of a path: `/a b/c` → `/a%20b/c`. */

@@ -13,7 +13,7 @@ import { renderExplorePage } from "../pages/explore-page.js";
 import { looksOf } from "../pages/look-links.js";
 import { encodeSegment } from "../pages/page.js";
 import { placeOf } from "../pages/page-place.js";
-import { maxSelectionOf, PlacedPage } from "./page-replies.js";
+import { hasVersions, maxSelectionOf, PlacedPage } from "./page-replies.js";
 import type { CoreContext, Plugin } from "./plugin.js";
 
 /** The plugin of the explorer: a page that draws maps and plots of a dataset, which the browser reads as a Zarr v2 store. */
@@ -67,6 +67,7 @@ async function createRoutes(context: CoreContext): Promise<readonly Route[]> {
         assets: assets.names,
         looks: looksOf(context.routes(), context.datasetPath),
         maxSelectionBytes: maxSelectionOf(context),
+        hasVersions: hasVersions(context),
       });
       return new PlacedPage(html, createDocument);
     });

@@ -7,7 +7,7 @@ import { ASK_EACH_TIME } from "../http/access/access-rules.js";
 import type { Document, DocumentReply, RouteRequest } from "../http/reply.js";
 import { elementCount, type Group } from "../model/data-tree.js";
 import { type Coverage, readCoverage } from "../pages/coverage.js";
-import { datasetPageSteps } from "../pages/dataset-page.js";
+import { type DatasetPage, datasetPageSteps } from "../pages/dataset-page.js";
 import { coordinatesOf, STORE_PREFIXES, type StorePrefix } from "../pages/group-section.js";
 import { listingPieces } from "../pages/home-page.js";
 import { looksOf } from "../pages/look-links.js";
@@ -30,6 +30,7 @@ const SERVICE_LINKS = ["plugins", "versions", "docs"];
 interface CachedPage extends MadePage {
   /** Weak, since datasets are closed to free their memory. */
   readonly snapshot: WeakRef<DatasetSnapshot>;
+  readonly versions: WeakRef<DatasetPage["versions"]>;
   /** Milliseconds since process start. */
   readonly staleAt: number;
 }
@@ -48,7 +49,12 @@ export function createPageReplies(context: CoreContext): DatasetPages {
   });
   const flights = createSingleFlight<MadePage>();
 
-  async function make(snapshot: DatasetSnapshot, group: Group, nested: boolean): Promise<MadePage> {
+  async function make(
+    snapshot: DatasetSnapshot,
+    group: Group,
+    nested: boolean,
+    versions: DatasetPage["versions"],
+  ): Promise<MadePage> {
     const groups = nested || group.path === "/" ? groupsBelow(snapshot, group) : [group];
     let coverage: Coverage = {};
     const covering = readCoverage(snapshot, context.values, groups).then(
@@ -77,20 +83,28 @@ export function createPageReplies(context: CoreContext): DatasetPages {
       serviceTitle: context.title,
       isAlone: context.datasetPath("{dataset_id}") === "/",
       serviceLinks: SERVICE_LINKS.filter((name) => context.routes().some(({ path }) => path === `/${name}`)),
+      versions,
     });
     const html = await runCooperatively(steps);
     return { page: new PlacedPage(html, context.createDocument), complete: previews.complete && isCovered };
   }
 
-  function current(snapshot: DatasetSnapshot, group: Group, nested: boolean): MadePage | Promise<MadePage> {
+  function current(
+    snapshot: DatasetSnapshot,
+    group: Group,
+    nested: boolean,
+    versions: DatasetPage["versions"],
+  ): MadePage | Promise<MadePage> {
     const key = `${snapshot.id}\n${nested ? "tree" : "group"}\n${group.path}`;
     const known = cached.get(key);
-    if (known?.snapshot.deref() === snapshot && performance.now() < known.staleAt) return known;
+    const isSame = known?.snapshot.deref() === snapshot && known.versions.deref() === versions;
+    if (isSame && performance.now() < known.staleAt) return known;
     return flights.run(`${snapshot.revision}\n${key}`, async () => {
-      const made = await make(snapshot, group, nested);
+      const made = await make(snapshot, group, nested, versions);
       const freshMs = !made.complete ? INCOMPLETE_FRESH_MS : snapshot.immutable ? Infinity : PAGE_FRESH_MS;
       const staleAt = performance.now() + freshMs;
-      cached.set(key, { ...made, snapshot: new WeakRef(snapshot), staleAt });
+      const held = { snapshot: new WeakRef(snapshot), versions: new WeakRef(versions) };
+      cached.set(key, { ...made, ...held, staleAt });
       return made;
     });
   }
@@ -104,10 +118,13 @@ export function createPageReplies(context: CoreContext): DatasetPages {
     ): Promise<DocumentReply> {
       // Before the first `await`: a request that is cancelled meanwhile has no headers any more.
       const place = placeOf(request, context.datasetPath(encodeSegment(snapshot.id)));
-      const { page, complete } = await current(snapshot, group, nested);
+      const versions = await versionsOf(context, snapshot);
+      const { page, complete } = await current(snapshot, group, nested, versions);
       const document = page.at(place);
-      // Other caches must not keep an incomplete page for as long as the dataset's configuration allows.
-      const cacheControl = complete ? snapshot.cacheControl : ASK_EACH_TIME;
+      // Other caches must not keep an incomplete page for as long as the dataset's configuration allows, nor one with versions: there may be
+      // further ones.
+      const isLasting = complete && snapshot.versions === undefined;
+      const cacheControl = isLasting ? snapshot.cacheControl : ASK_EACH_TIME;
       const { quotesAddress } = page;
       return { kind: "document", document, cacheControl, quotesAddress, headers: PAGE_HEADERS };
     },
@@ -118,6 +135,30 @@ export function createPageReplies(context: CoreContext): DatasetPages {
       });
     },
   };
+}
+
+const NO_VERSIONS: DatasetPage["versions"] = [];
+
+/** Lists the versions of a dataset in the time that a page waits; none if they have no pages, or cannot be listed. */
+async function versionsOf(
+  context: CoreContext,
+  { versions }: DatasetSnapshot,
+): Promise<DatasetPage["versions"]> {
+  if (versions === undefined || !hasVersions(context)) return NO_VERSIONS;
+  let listed = NO_VERSIONS;
+  const listing = versions.list().then(
+    (found) => {
+      listed = found;
+    },
+    () => undefined,
+  );
+  await settlesWithin(listing, PREVIEW_TIMEOUT_MS);
+  return listed;
+}
+
+/** Tells whether the server lists the versions of its datasets. */
+export function hasVersions(context: CoreContext): boolean {
+  return context.routes().some(({ path }) => path === "/datasets/{dataset_id}/versions");
 }
 
 function* groupsBelow(snapshot: DatasetSnapshot, group: Group): Iterable<Group> {

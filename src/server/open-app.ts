@@ -201,6 +201,8 @@ function collectionOf({
 const DATASET = "/datasets/{dataset_id}";
 /** Names in an error message; of more, there is a count. */
 const MAX_NAMED = 5;
+/** Route that lists the versions of a dataset. */
+const VERSIONS = `${DATASET}/versions`;
 /** Route that lists datasets; clients of the list would look for them below it. */
 const LIST = "/datasets";
 
@@ -211,8 +213,8 @@ const LIST = "/datasets";
  */
 function singleRoutes(routes: readonly Route[], id: string): Route[] {
   const moved = routes
-    // The root has no form without its slash, from which this one redirects.
-    .filter(({ path }) => isOfDataset(path) && path !== DATASET)
+    // The root has no form without its slash, from which this one redirects. Versions would be further datasets.
+    .filter(({ path }) => isOfDataset(path) && path !== DATASET && path !== VERSIONS)
     .map((route) => atRoot(route, id));
   const hasPage = moved.some(({ path }) => path === "/");
   const kept = routes.filter(({ path }) => !isOfDataset(path) && path !== LIST && !(path === "/" && hasPage));
@@ -237,7 +239,7 @@ const SINGLE_STORE_NAME = /^\/([^/]+)\.zarr(\/.*)?$/;
  * Datasets come first: if one has the id `a.zarr`, `/datasets/a.zarr` is that dataset, and `/datasets/a.zarr.zarr` its store.
  */
 function storeAlias(
-  datasets: Pick<DatasetRegistry, "has" | "listAgain">,
+  datasets: Pick<DatasetRegistry, "has" | "findVersion" | "listAgain">,
   config: Pick<ServerConfig, "single">,
 ): NonNullable<HttpApp["alias"]> {
   function find([, rawId = "", rest = ""]: readonly string[]): MaybePromise<string | undefined> {
@@ -248,7 +250,8 @@ function storeAlias(
     const named = `${id}.zarr`;
     if (datasets.has(named) || (config.single && !datasets.has(id))) return undefined;
     // Both may be newer than the last lists.
-    const listing = datasets.has(id) ? undefined : datasets.listAgain(id);
+    const isKnown = datasets.has(id) || datasets.findVersion(id) !== undefined;
+    const listing = isKnown ? undefined : datasets.listAgain(id);
     return listing === undefined ? path : listing.then(() => (datasets.has(named) ? undefined : path));
   }
   return { pattern: config.single ? SINGLE_STORE_NAME : STORE_NAME, find };

@@ -37,7 +37,7 @@ export interface Source {
   close(): Promise<void>;
 }
 
-/** The states that a location keeps, such as those of an Icechunk repository. */
+/** The states that a location keeps, such as those of an Icechunk repository. They can be listed and opened after the source is closed. */
 export interface StoredVersions {
   /**
    * Lists branches, tags and snapshots, in this order, the newest of each kind first. Returns the same array object if nothing has changed.
@@ -46,7 +46,7 @@ export interface StoredVersions {
   list(signal?: AbortSignal): Promise<readonly NamedVersion[]>;
   /**
    * Opens the state of a tag or a snapshot, of which nothing ever changes. Undefined if there is none of that name; a branch is none. The
-   * caller closes the source. It can be read after this one is closed.
+   * caller closes the source, whose fingerprint is undefined.
    * @param name A tag, or else the id of a snapshot.
    * @throws ZpublishError `source-unreadable`, `invalid-metadata`
    */

@@ -31,6 +31,7 @@ function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): str
     serviceTitle: "Service",
     isAlone: false,
     serviceLinks: ["docs"],
+    versions: [],
     ...page,
   });
   return runNow(steps);

@@ -1,10 +1,16 @@
 import { createLimiter } from "../../collections/limiter.js";
 import { messageOf, ZpublishError } from "../../errors.js";
 import type { Log } from "../../observe/log.js";
-import type { DatasetSnapshot } from "../dataset.js";
+import { type DatasetSnapshot, type DatasetVersion, VERSION_MARK } from "../dataset.js";
 import { type DatasetHandle, errorOfDataset, type GivenDataset, openInTime } from "../dataset-handle.js";
+import type { DatasetProvider } from "../dataset-provider.js";
 import { createSlot, type RefreshScheduler, type Slot } from "../refresh-scheduler.js";
-import { MAX_FAILURES, type ProviderHandle } from "./provider-handle.js";
+import {
+  createProviderHandle,
+  MAX_FAILURES,
+  type ProviderHandle,
+  type ProviderParts,
+} from "./provider-handle.js";
 
 /** Datasets that are opened at a time, of all providers and of one: others go on if those of one hang. */
 const OPEN_CONCURRENCY = { maxRunning: 16, maxPerKey: 8, maxWaiting: 10_000 };
@@ -14,12 +20,15 @@ const FAILED_RETRY_MS = 1_000;
 const IN_USE_MS = 1_000;
 /** Datasets beyond the limit that may be open for that reason. */
 const MAX_IN_USE = 100;
+/** `Cache-Control` of versions, of which nothing ever changes, unless the dataset has one of its own. */
+const FOR_EVER = "public, max-age=31536000, immutable";
 
 /** Options of {@link createProvidedDatasets}. */
 interface ProvidedOptions {
   /** The first one that lists an id has it. */
   readonly handles: readonly ProviderHandle[];
-  readonly isConfigured: (id: string) => boolean;
+  /** Datasets that are configured, by id. */
+  readonly configured: ReadonlyMap<string, Slot>;
   readonly scheduler: RefreshScheduler;
   readonly maxOpen: number;
   readonly log: Log;
@@ -29,17 +38,23 @@ interface ProvidedOptions {
   readonly openQuietly: (config: GivenDataset) => Promise<DatasetHandle>;
 }
 
-/** Datasets of providers: each is opened when it is first asked for, and only so many are open. */
+/** Datasets of providers, and versions of all datasets: each is opened when it is first asked for, and only so many are open. */
 export type ProvidedDatasets = ReturnType<typeof createProvidedDatasets>;
 
 /** Creates the datasets of providers, none of which is open but those of handles that were taken over. */
 export function createProvidedDatasets(options: ProvidedOptions) {
-  const { handles, isConfigured, scheduler, log, openHandle, openQuietly } = options;
-  const limiter = createLimiter(OPEN_CONCURRENCY);
-  const closer = createCloser(options);
+  const { configured, scheduler, openQuietly } = options;
+  const versions = createVersions(
+    (id) => configured.has(id) || options.handles.some(({ list }) => list.has(id)),
+    async (id) => (configured.get(id) ?? (await open(id)))?.dataset,
+    options,
+  );
+  const handles = [...options.handles, versions.handle];
+  const closer = createCloser({ ...options, handles });
+  const openOf = createOpening(options, closer.closeSoon);
 
   function ownerOf(id: string): ProviderHandle | undefined {
-    if (isConfigured(id)) return undefined;
+    if (configured.has(id)) return undefined;
     return handles.find(({ list }) => list.has(id));
   }
 
@@ -50,6 +65,82 @@ export function createProvidedDatasets(options: ProvidedOptions) {
     }
     return undefined;
   }
+
+  async function open(id: string): Promise<Slot | undefined> {
+    const handle = ownerOf(id) ?? (await lookFor(id));
+    const slot = handle && (await openOf(handle, id));
+    if (slot !== undefined || handle !== versions.handle) return slot;
+    // It is no version, but may be a dataset that is newer than the last list.
+    const owner = await lookFor(id);
+    return owner === undefined || owner === handle ? undefined : openOf(owner, id);
+  }
+
+  /** Asks providers again, since a dataset may be newer than the last list. @throws ZpublishError if none has it, and one cannot tell. */
+  async function lookFor(id: string): Promise<ProviderHandle | undefined> {
+    const asked = options.handles.filter(
+      ({ provider, list }) =>
+        id.startsWith(provider.prefix) &&
+        (scheduler.isRefreshed || !list.hasAnswered || list.failure !== undefined),
+    );
+    const looks = await Promise.allSettled(asked.map(({ list }) => list.lookBeforeNotFound()));
+    const owner = ownerOf(id);
+    const failed = looks.find((look) => look.status === "rejected");
+    if (owner === undefined && failed !== undefined) throw failed.reason;
+    return owner;
+  }
+
+  return {
+    ...createLooks(ownerOf, openQuietly),
+    /** Returns an open dataset, which counts as used; undefined if it is not open. */
+    slotOf(id: string) {
+      const slot = openSlot(id);
+      if (slot !== undefined) slot.usedAtMs = performance.now();
+      return slot;
+    },
+    /** Returns an open dataset, which does not count as used; undefined if it is not open. */
+    openSlot,
+    /** Tells whether a provider lists the id, or it may be that of a version. */
+    has: (id: string) => ownerOf(id) !== undefined,
+    /** Returns which version of a dataset an id names; undefined if it names none. There may be no such version. */
+    findVersion: versions.find,
+    /** Tells whether an id that is not open may be that of a dataset or a version. */
+    mayHave: (id: string) =>
+      options.handles.some(({ provider }) => id.startsWith(provider.prefix)) ||
+      versions.find(id) !== undefined,
+    lookFor,
+    offersFile(id: string) {
+      const { provider } = ownerOf(id) ?? {};
+      return provider?.offersFile?.(id.slice(provider.prefix.length)) ?? false;
+    },
+    /** Opens a dataset, asking providers that do not list it again; undefined if there is none. @throws ZpublishError if it cannot be opened. */
+    open,
+    slots: () => handles.flatMap(({ slots }) => [...slots.values()]),
+    failures: () =>
+      new Map(
+        handles.flatMap(({ failures }) =>
+          [...failures.entries()].map(([id, { error }]) => [id, error] as const),
+        ),
+      ),
+    /** Closes datasets that are no longer listed, or are now those of another provider. */
+    dropUnlisted() {
+      for (const handle of handles) {
+        for (const id of [...handle.slots.keys()].filter((id) => ownerOf(id) !== handle)) {
+          closer.drop(handle, id);
+        }
+        for (const [id] of handle.failures.entries()) if (ownerOf(id) !== handle) handle.failures.delete(id);
+      }
+    },
+    /** Closes the versions. */
+    async close() {
+      closer.stop();
+      await versions.handle.close();
+    },
+  };
+}
+
+/** Creates what opens datasets: each once for all who ask, and only so many at a time. @param closeSoon Called when one is open. */
+function createOpening({ scheduler, log, openHandle }: ProvidedOptions, closeSoon: () => void) {
+  const limiter = createLimiter(OPEN_CONCURRENCY);
 
   async function openNow(handle: ProviderHandle, id: string, signal: AbortSignal): Promise<Slot | undefined> {
     const { provider } = handle;
@@ -84,70 +175,12 @@ export function createProvidedDatasets(options: ProvidedOptions) {
     } catch (error) {
       throw rememberFailure(handle, id, error, log);
     } finally {
-      closer.closeSoon();
+      closeSoon();
     }
   }
 
-  async function open(id: string): Promise<Slot | undefined> {
-    const handle = ownerOf(id) ?? (await lookFor(id));
-    if (handle === undefined) return undefined;
-    const known = handle.slots.get(id);
-    if (known !== undefined) return known;
-    return handle.opening.run(id, () => openOnce(handle, id));
-  }
-
-  /** Asks providers again, since a dataset may be newer than the last list. @throws ZpublishError if none has it, and one cannot tell. */
-  async function lookFor(id: string): Promise<ProviderHandle | undefined> {
-    const asked = handles.filter(
-      ({ provider, list }) =>
-        id.startsWith(provider.prefix) &&
-        (scheduler.isRefreshed || !list.hasAnswered || list.failure !== undefined),
-    );
-    const looks = await Promise.allSettled(asked.map(({ list }) => list.lookBeforeNotFound()));
-    const owner = ownerOf(id);
-    const failed = looks.find((look) => look.status === "rejected");
-    if (owner === undefined && failed !== undefined) throw failed.reason;
-    return owner;
-  }
-
-  return {
-    ...createLooks(ownerOf, openQuietly),
-    /** Returns an open dataset, which counts as used; undefined if it is not open. */
-    slotOf(id: string) {
-      const slot = openSlot(id);
-      if (slot !== undefined) slot.usedAtMs = performance.now();
-      return slot;
-    },
-    /** Returns an open dataset, which does not count as used; undefined if it is not open. */
-    openSlot,
-    /** Tells whether a provider lists the id. */
-    has: (id: string) => ownerOf(id) !== undefined,
-    /** Tells whether an id that is not open may be that of a dataset. */
-    mayHave: (id: string) => handles.some(({ provider }) => id.startsWith(provider.prefix)),
-    lookFor,
-    offersFile(id: string) {
-      const { provider } = ownerOf(id) ?? {};
-      return provider?.offersFile?.(id.slice(provider.prefix.length)) ?? false;
-    },
-    /** Opens a dataset, asking providers that do not list it again; undefined if there is none. @throws ZpublishError if it cannot be opened. */
-    open,
-    slots: () => handles.flatMap(({ slots }) => [...slots.values()]),
-    failures: () =>
-      new Map(
-        handles.flatMap(({ failures }) =>
-          [...failures.entries()].map(([id, { error }]) => [id, error] as const),
-        ),
-      ),
-    /** Closes datasets that are no longer listed, or are now those of another provider. */
-    dropUnlisted() {
-      for (const handle of handles) {
-        for (const id of [...handle.slots.keys()].filter((id) => ownerOf(id) !== handle)) {
-          closer.drop(handle, id);
-        }
-        for (const [id] of handle.failures.entries()) if (ownerOf(id) !== handle) handle.failures.delete(id);
-      }
-    },
-    close: closer.stop,
+  return async function openOf(handle: ProviderHandle, id: string): Promise<Slot | undefined> {
+    return handle.slots.get(id) ?? handle.opening.run(id, () => openOnce(handle, id));
   };
 }
 
@@ -262,4 +295,57 @@ function createCloser({ handles, scheduler, maxOpen, log }: ProvidedOptions) {
       clearTimeout(later);
     },
   };
+}
+
+/**
+ * Creates the versions of all datasets, which a provider has that lists none of them.
+ * @param isDataset Tells whether there is a dataset of an id. Datasets go before versions.
+ * @param openDataset Opens a dataset; undefined if it is gone.
+ */
+function createVersions(
+  isDataset: (id: string) => boolean,
+  openDataset: (id: string) => Promise<DatasetHandle | undefined>,
+  parts: ProviderParts,
+) {
+  /** Returns which version an id names; undefined if it is that of a dataset, or begins with none. There may be no such version. */
+  function find(id: string): DatasetVersion | undefined {
+    if (isDataset(id)) return undefined;
+    // Ids and names may have the character, too: the longest id counts.
+    for (let at = id.lastIndexOf(VERSION_MARK); at > 0; at = id.lastIndexOf(VERSION_MARK, at - 1)) {
+      const dataset = id.slice(0, at);
+      if (isDataset(dataset)) return { dataset, name: id.slice(at + 1) };
+    }
+    return undefined;
+  }
+
+  const provider: DatasetProvider = {
+    name: "versions",
+    prefix: "",
+    list: async () => [],
+    async open(id) {
+      const version = find(id);
+      const dataset = version && (await openDataset(version.dataset));
+      const source = version && (await dataset?.versions?.open(version.name));
+      if (dataset === undefined || source === undefined) return undefined;
+      const { config, versions } = dataset;
+      const { location } = source;
+      return {
+        ...config,
+        ...{ id, location, source, version, versions },
+        immutable: true,
+        freshness: "immutable",
+        cacheControl: config.cacheControl ?? FOR_EVER,
+      };
+    },
+    close: async () => undefined,
+  };
+
+  const handle = createProviderHandle({ owner: createVersions, config: undefined }, provider, parts, () => ({
+    ...{ ids: [], hasAnswered: true, failure: undefined, seconds: 0, failures: 0 },
+    has: (id) => find(id) !== undefined,
+    look: async () => undefined,
+    lookBeforeNotFound: async () => undefined,
+    close: () => undefined,
+  }));
+  return { handle, find };
 }

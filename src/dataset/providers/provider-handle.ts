@@ -73,7 +73,7 @@ export interface ProviderStats {
 }
 
 /** Parts of the server that providers need. */
-interface ProviderParts {
+export interface ProviderParts {
   readonly scheduler: RefreshScheduler;
   readonly log: Log;
 }
@@ -134,15 +134,17 @@ export async function releaseProviders(handles: readonly ProviderHandle[]): Prom
   await Promise.all(left.map((handle) => handle.close()));
 }
 
-function createProviderHandle(
+/** Creates the handle of a provider. @param createList Default: the list that the provider gives. */
+export function createProviderHandle(
   { owner, config }: ProviderKey,
   provider: DatasetProvider,
   { scheduler, log }: ProviderParts,
+  createList: typeof createProviderList = createProviderList,
 ): ProviderHandle {
   const listeners = new Set<() => void>();
   const slots = new Map<string, Slot>();
   let isClosed = false;
-  const list = createProviderList(provider, log, () => {
+  const list = createList(provider, log, () => {
     for (const listener of listeners) listener();
   });
   const removeTask = scheduler.addTask(list.look);

@@ -4,7 +4,7 @@ import type { VariableDescription } from "../protocol.js";
 import { CategoryLegend } from "./colour/category-legend.js";
 import { ColourBar } from "./colour/colour-bar.js";
 import { ColourControls } from "./colour/colour-controls.js";
-import { CopyButton } from "./controls.js";
+import { Choice, CopyButton } from "./controls.js";
 import { AxisChoice, DimensionControls } from "./dimension-controls.js";
 import { HelpDialog, openHelp } from "./help-dialog.js";
 import { useComputed, useValue } from "./hooks.js";
@@ -15,6 +15,7 @@ import { CodePanel } from "./save/code-panel.js";
 import { SavePanel } from "./save/save-panel.js";
 import { announcementOf, emptinessOf, otherSteps, shownSteps, statusOf } from "./status-text.js";
 import { TextView } from "./text-view.js";
+import { formatViewHash } from "./view-hash.js";
 
 /** Head of the page: dataset, variable with units, the step that is shown, links. */
 function Headline({ model }: { readonly model: ExploreModel }) {
@@ -167,6 +168,55 @@ function VariableList(props: { readonly model: ExploreModel; readonly onChosen: 
   );
 }
 
+/** A version of the dataset, as the server lists it. */
+interface ListedVersion {
+  readonly kind: "branch" | "tag" | "snapshot";
+  readonly name: string;
+  readonly time: string;
+  readonly message: string;
+  /** Id of the dataset at this version. */
+  readonly id: string;
+}
+
+/** Opens the same view of another version of the dataset. Shows nothing if the dataset has no versions. */
+function VersionChoice({ model }: { readonly model: ExploreModel }) {
+  const { versions = "", unversioned, dataset, token } = model.source;
+  const [listed, setListed] = useState<readonly ListedVersion[]>([]);
+  useEffect(() => {
+    if (versions === "") return;
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    fetch(versions, { headers })
+      .then(async (answer) => setListed(answer.ok ? await answer.json() : []))
+      // The versions are not what the page is for.
+      .catch(() => undefined);
+  }, [versions, token]);
+  if (versions === "") return null;
+  const options = listed
+    .filter(({ kind }) => kind !== "branch")
+    .map(({ id, name, time, message }) => [id, `${name} · ${time.slice(0, 10)} · ${message}`] as const);
+  const isListed = dataset === unversioned || options.some(([id]) => id === dataset);
+  const choose = (id: string): void => {
+    const here = new URL(".", versions);
+    const below = location.pathname.slice(here.pathname.length) + location.search;
+    const hash = formatViewHash(model.view.peek());
+    location.assign(`${new URL(`../${encodeURIComponent(id)}/`, here)}${below}#${hash}`);
+  };
+  return (
+    <div class="axis-row">
+      <Choice
+        label="Version"
+        value={dataset}
+        options={[
+          [unversioned, "as it is now"],
+          ...(isListed ? [] : [[dataset, dataset.slice(unversioned.length + 1)] as const]),
+          ...options,
+        ]}
+        onChoose={choose}
+      />
+    </div>
+  );
+}
+
 function matches({ path, title, attrs }: VariableDescription, filter: string): boolean {
   const text = `${path} ${title} ${String(attrs.standard_name ?? "")}`.toLowerCase();
   const words = filter.toLowerCase().split(/\s+/);
@@ -227,6 +277,7 @@ export function ExplorerPage({ model }: { readonly model: ExploreModel }) {
       <Headline model={model} />
       <div class="side">
         <div class="sheet" data-name="variables">
+          <VersionChoice model={model} />
           <VariableList model={model} onChosen={() => setSheet(undefined)} />
           <AxisChoice model={model} />
         </div>

@@ -35,6 +35,10 @@ interface PageSource {
   /** Id and title of the dataset. */
   readonly dataset: string;
   readonly title: string;
+  /** Id of the dataset of which this is a version; the same as `dataset` if it is none. */
+  readonly unversioned: string;
+  /** Absolute URL of the list of versions; undefined if the dataset has none. */
+  readonly versions: string | undefined;
   /** Absolute URL of the page without scripts. */
   readonly page: string;
   /** Absolute URLs of the coastlines. */

@@ -9,9 +9,11 @@ import {
   findGroup,
   type Group,
   type IdSelection,
+  idOfVersion,
   type JsonObject,
   type JsonValue,
   jsonReply,
+  type NamedVersion,
   objectSteps,
   overviewsOf,
   type Plugin,
@@ -25,8 +27,10 @@ import {
   type RouteRequest,
   readInteger,
   selectIds,
+  stringifyJson,
   stringifyJsonPieces,
   type Variable,
+  wrongParameter,
 } from "../../plugin-api.js";
 
 const JSON_TYPE = "application/json";
@@ -35,7 +39,7 @@ const DATASET = "/datasets/{dataset_id}";
 const GROUP = "/groups/{group_path:path}";
 /** Parameters of paths, by name. */
 const PATH_PARAMETERS = {
-  dataset_id: "Id of a dataset, as `/datasets` lists it",
+  dataset_id: "Id of a dataset, as `/datasets` lists it, or of one of its versions: `air@v1`",
   group_path: "Path of a group, as `groups` lists it: `/a/b` or `a/b`; empty for the root",
   encoding: "Name of the encoding, as `info` lists it",
 };
@@ -50,7 +54,12 @@ const datasetInfoPlugin = {
 export default datasetInfoPlugin;
 
 function createRoutes(context: PluginContext): readonly Route[] {
-  return [createDatasetList(context), ...pageRoutes(context), ...createJsonRoutes(context)];
+  return [
+    createDatasetList(context),
+    createVersionList(context),
+    ...pageRoutes(context),
+    ...createJsonRoutes(context),
+  ];
 }
 
 type SnapshotHandler = (snapshot: DatasetView, request: RouteRequest) => ReturnType<Route["handler"]>;
@@ -267,18 +276,13 @@ function createDatasetList(context: PluginContext): Route {
     const key = JSON.stringify([asked.prefix, asked.after, isPaged && asked.limit, ...address]);
     const known = kept.get(key);
     if (known !== undefined) return known;
-    const link = isPaged ? linkOf(request) : undefined;
+    const link = isPaged ? linkOf(request, "/datasets") : undefined;
     const { page, made } = documentOf(asked, ids);
     const reply = (document: Document): DocumentReply => {
       const last = page.ids.at(-1);
       const whole: DocumentReply =
         page.hasMore && link !== undefined && last !== undefined
-          ? {
-              kind: "document",
-              document: withNext(document),
-              headers: [["Link", `<${link(asked, last)}>; rel="next"`]],
-              quotesAddress: true,
-            }
+          ? withNext(document, link({ prefix: asked.prefix, limit: asked.limit, after: last }))
           : { kind: "document", document };
       kept.set(key, whole);
       return whole;
@@ -320,21 +324,92 @@ function isWhole({ prefix, after, limit }: IdSelection): boolean {
   return prefix === "" && after === undefined && limit === Number.POSITIVE_INFINITY;
 }
 
-/** Returns a function that makes the URL of the page after an id. It does not keep the request. */
-function linkOf({ serviceUrl, query }: RouteRequest): (asked: IdSelection, after: string) => string {
-  const token = queryToken(query);
-  return ({ prefix, limit }, after) => {
-    const values = [
-      ...(prefix === "" ? [] : [["prefix", prefix]]),
-      ["limit", String(limit)],
-      ["after", after],
-      ...(token === undefined ? [] : [["token", token]]),
-    ];
-    return `${serviceUrl}/datasets?${values.map(([name, value]) => `${name}=${encodeURIComponent(value as string)}`).join("&")}`;
+/** Returns a function that makes the URL of another page of a list, from the parameters that are not empty. It does not keep the request. */
+function linkOf({ serviceUrl, query }: RouteRequest, path: string) {
+  const token = queryToken(query) ?? "";
+  return (parameters: Readonly<Record<string, string | number>>): string => {
+    const values = Object.entries({ ...parameters, token }).filter(([, value]) => value !== "");
+    return `${serviceUrl}${path}?${values.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
   };
 }
 
-/** Gives a page another ETag if others follow: once its content is the same without them, caches must not keep the link. */
-function withNext(document: Document): Document {
-  return Object.freeze({ ...document, etag: document.etag.replace(/"$/, '+"') });
+/**
+ * Replies with a page of a list that others follow. It has another ETag: once its content is the same without them, caches must not keep
+ * the link.
+ */
+function withNext(document: Document, next: string): DocumentReply {
+  return {
+    kind: "document",
+    document: Object.freeze({ ...document, etag: document.etag.replace(/"$/, '+"') }),
+    headers: [["Link", `<${next}>; rel="next"`]],
+    quotesAddress: true,
+  };
+}
+
+/** Maximum of versions in an answer. */
+const MAX_VERSIONS = 1_000;
+
+const VERSION_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
+  limit: {
+    description:
+      "Maximum number of versions. If there are more, the answer has the header `Link` with the URL of the next page, relation `next`",
+    schema: { type: "integer", minimum: 1, maximum: MAX_VERSIONS, default: MAX_VERSIONS },
+  },
+  after: {
+    description: "Kind and name of the version after which the list begins: `tag:v1`",
+    schema: { type: "string" },
+  },
+};
+
+const TEXT = { type: "string" };
+const VERSIONS = {
+  type: "array",
+  items: {
+    type: "object",
+    properties: {
+      kind: { enum: ["branch", "tag", "snapshot"] },
+      name: TEXT,
+      snapshot: { ...TEXT, description: "Id of the snapshot" },
+      time: { ...TEXT, format: "date-time" },
+      message: TEXT,
+      id: { ...TEXT, description: "Id of the version in paths; for a branch, that of its snapshot" },
+      path: { ...TEXT, description: "Path of its page" },
+    },
+  },
+};
+
+/** Creates the route that lists the versions of a dataset. */
+function createVersionList(context: PluginContext): Route {
+  const { createDocument, datasetPath } = context;
+  const path = "/versions";
+
+  async function answer(snapshot: DatasetView, request: RouteRequest): Promise<DocumentReply> {
+    const values = parseQuery(request.query, { once: Object.keys(VERSION_PARAMETERS) });
+    const limit = readInteger("limit", values.get("limit")?.[0] ?? `${MAX_VERSIONS}`, 1, MAX_VERSIONS);
+    const after = values.get("after")?.[0] || undefined;
+    const dataset = snapshot.version?.dataset ?? snapshot.id;
+    const pathOf = (id: string) => datasetPath(encodeURIComponent(id).replaceAll("%40", "@"));
+    // Before the first `await`: a request that is cancelled meanwhile has no headers any more.
+    const link = linkOf(request, `${pathOf(snapshot.id).slice(0, -1)}${path}`);
+    const root = new URL(request.serviceUrl).pathname.replace(/\/$/, "");
+    const all = (await snapshot.versions?.list(request.signal)) ?? [];
+    const keyOf = ({ kind, name }: NamedVersion) => `${kind}:${name}`;
+    const begin = after === undefined ? 0 : all.findIndex((each) => keyOf(each) === after) + 1;
+    if (after !== undefined && begin === 0)
+      throw wrongParameter("after", "unknown_version", "a version of the list, such as tag:v1", after);
+    const page = all.slice(begin, begin + limit);
+    const content = page.map(({ kind, name, snapshot, time, message }, index) => {
+      const id = idOfVersion(dataset, page[index]!);
+      return { kind, name, snapshot, time, message, id, path: root + pathOf(id) };
+    });
+    const document = createDocument(stringifyJson(content), JSON_TYPE);
+    if (begin + limit >= all.length) return { kind: "document", document, quotesAddress: true };
+    return withNext(document, link({ limit, after: keyOf(page.at(-1)!) }));
+  }
+
+  const operation = {
+    summary: "Branches, tags and snapshots of a dataset, the newest of each first; empty if it keeps none",
+    ...{ contentType: JSON_TYPE, schema: VERSIONS, query: VERSION_PARAMETERS, ranged: true },
+  };
+  return datasetRoute(context, path, operation, answer);
 }

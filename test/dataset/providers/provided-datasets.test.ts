@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { ZpublishError } from "../../../src/errors.js";
+import { version, versionedSource } from "../../support/datasets/versioned-source.js";
 import { until } from "../../support/servers/process-table.js";
 import { fakeProvider, openRegistry } from "./fake-provider.js";
 
@@ -72,6 +73,62 @@ t.test(
     await registry.close();
   },
 );
+
+t.test("datasets of providers have versions, which come and go with them", async (t) => {
+  const provider = fakeProvider("p", ["a", "b", "a@listed"]);
+  const kept = versionedSource([version("tag", "v1", "S1"), version("tag", "v2", "S2")]);
+  const { open } = provider;
+  provider.open = async (id) => {
+    const given = await open(id);
+    const source = given?.source;
+    return source && { ...given, source: { ...source, versions: kept.versions } };
+  };
+  const { registry } = await openRegistry([provider], { configured: ["c"] });
+  const snapshot = await registry.open("p~a@v1");
+  t.match(snapshot, { id: "p~a@v1", version: { dataset: "p~a", name: "v1" }, immutable: true });
+  t.equal(await registry.refreshBeforeNotFound(snapshot), snapshot, "nothing in it changes");
+  t.match(await registry.open("p~a@listed"), { version: undefined }, "datasets go before versions");
+  t.notOk(registry.has("p~a@v1"));
+  t.same(registry.ids(), ["c", "p~a", "p~a@listed", "p~b"]);
+  await t.rejects(async () => registry.open("p~b@none"), {
+    message: "Version 'none' not found in dataset 'p~b'",
+  });
+  await t.rejects(async () => registry.open("c@v1"), { message: "Version 'v1' not found in dataset 'c'" });
+  provider.ids = ["a", "b", "a@new"];
+  t.match(
+    await registry.open("p~a@new"),
+    { version: undefined },
+    "a dataset that is newer than the last list",
+  );
+  await registry.open("p~b@v2");
+  provider.ids = ["b"];
+  await registry.refresh();
+  t.same(kept.closed, ["v1"]);
+  await t.rejects(async () => registry.open("p~a@v1"), { message: "Dataset 'p~a@v1' not found" });
+  t.equal(registry.get("p~b@v2").id, "p~b@v2");
+  await registry.close();
+  t.same(kept.closed, ["v1", "v2"]);
+});
+
+t.test("versions count among the datasets that may be open, and outlive the closing of theirs", async (t) => {
+  const provider = fakeProvider("p", ["a"]);
+  const kept = versionedSource(["v1", "v2", "v3"].map((name, index) => version("tag", name, `S${index}`)));
+  const { open } = provider;
+  provider.open = async (id) => {
+    const given = await open(id);
+    const source = given?.source;
+    return source && { ...given, source: { ...source, versions: kept.versions } };
+  };
+  const { registry } = await openRegistry([provider], { maxOpenDatasets: 1 });
+  const { versions } = await registry.open("p~a@v1");
+  await until(() => registry.opened("p~a") === undefined);
+  t.equal(registry.get("p~a@v1").id, "p~a@v1");
+  t.equal((await versions?.list())?.length, 3);
+  await registry.open("p~a@v2");
+  await until(() => registry.stats.open === 1);
+  t.same(kept.closed, ["v1"]);
+  await registry.close();
+});
 
 t.test("a provider that fails harms no other, keeps its datasets, and is asked again", async (t) => {
   const good = fakeProvider("good", ["a"]);

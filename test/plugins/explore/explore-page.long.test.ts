@@ -4,7 +4,8 @@ import { createMemorySource } from "../../../src/open/memory-source.js";
 import { openBrowser } from "../../support/clients/browser-page.js";
 import { clientMissing } from "../../support/clients/require-client.js";
 import { datasetOf } from "../../support/datasets/sample-tree.js";
-import { watchPage } from "../../support/explore/explorer-browser.js";
+import { version } from "../../support/datasets/versioned-source.js";
+import { shows, watchPage } from "../../support/explore/explorer-browser.js";
 import { startServer } from "../../support/servers/start-server.js";
 import { makeDirectory, writeFiles } from "../../support/write-store.js";
 
@@ -99,6 +100,50 @@ t.test("the explorer in a browser", { skip: clientMissing("chromium") }, async (
     const problems = watchPage(page, url);
     await page.goto(`${url}/datasets/air/explore?token=${encodeURIComponent(TOKEN)}`);
     await page.getByText(/^Read [\d,]+ chunks? in /).waitFor();
+    t.same(problems, []);
+  });
+
+  await t.test("another version is chosen, and variable and view stay", async (t) => {
+    const listed = [version("tag", "v1", "S1", "first"), version("snapshot", "S1", "S1", "first")];
+    const source = {
+      ...sampleSource(),
+      versions: {
+        list: async () => listed,
+        open: async (name: string) => (name === "v1" ? sampleSource() : undefined),
+      },
+    };
+    const directory = await makeDirectory(t);
+    await writeFiles(directory, { tokens: `${TOKEN}\n` });
+    const access = { tokenFile: join(directory, "tokens"), trustedProxies: [], tls: null };
+    const { url } = await startServer(t, {
+      datasets: [datasetOf("air", source)],
+      rootPath: "/prefix",
+      access,
+    });
+    const page = await browser.newPage();
+    t.teardown(() => page.close());
+    const problems = watchPage(page, url);
+    const query = `?token=${encodeURIComponent(TOKEN)}`;
+    await page.goto(`${url}/datasets/air/explore${query}#v=air&d.time=i3`);
+    await shows(page, "air", "3,0,0");
+    const choice = page.getByLabel("Version");
+    t.equal(await choice.inputValue(), "air");
+    t.same(await choice.locator("option").allTextContents(), [
+      "as it is now",
+      "v1 · 2026-11-05 · first",
+      "S1 · 2026-11-05 · first",
+    ]);
+    await choice.selectOption("air@v1");
+    await page.waitForURL(/prefix\/datasets\/air(?:@|%40)v1\/explore/);
+    await shows(page, "air", "3,0,0");
+    const { search, hash } = new URL(page.url());
+    t.equal(search, query);
+    t.match(hash, /^#v=air&d\.time=/);
+    t.match(await page.title(), "air@v1 · Explore");
+    t.equal(await choice.inputValue(), "air@v1");
+    await choice.selectOption("air");
+    await page.waitForURL(/prefix\/datasets\/air\/explore/);
+    await shows(page, "air", "3,0,0");
     t.same(problems, []);
   });
 });

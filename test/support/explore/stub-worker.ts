@@ -152,6 +152,7 @@ export const FOUND = {
 const SOURCE = {
   ...{ overviews: undefined, select: undefined, maxSelectionBytes: 0 },
   ...{ group: "", dataset: "x", title: "x", page: "http://x/" },
+  ...{ unversioned: "x", versions: undefined },
 };
 
 /** Opens a model at an address, on a stub that answers all but pictures, places and series. */
