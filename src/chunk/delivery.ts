@@ -110,9 +110,10 @@ const DELIVERIES: Readonly<Record<EncodingPlan["kind"], Delivery>> = {
 
 /** Chooses how a chunk is delivered. One whose stored codecs differ from the others' of its array is encoded. */
 export function deliveryOf({ plan }: ServedArray, reader: ChunkReader, coords: readonly number[]): Delivery {
-  const isVariant =
-    plan.variants !== undefined && ((reader.places ?? reader.parts)?.variantOf(coords) ?? 0) !== 0;
-  return plan.kind === "passthrough" && isVariant ? recompressed : DELIVERIES[plan.kind];
+  // Coordinates of other kinds may be of another grid than the stored one.
+  const mayVary = plan.kind === "passthrough" && plan.variants !== undefined;
+  const isVariant = mayVary && ((reader.places ?? reader.parts)?.variantOf(coords) ?? 0) !== 0;
+  return isVariant ? recompressed : DELIVERIES[plan.kind];
 }
 
 /** Combines the versions of the stored chunks behind a chunk; undefined if all are absent. */

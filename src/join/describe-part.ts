@@ -4,15 +4,12 @@ import { runNow } from "../event-loop/cooperative-task.js";
 import { workThrough } from "../event-loop/work-through.js";
 import type { ChunkIndex } from "../formats/table-chunk-reader.js";
 import type { JsonObject } from "../json/json-value.js";
-import { elementCount, nameDimensions } from "../model/data-tree.js";
+import { nameDimensions } from "../model/data-tree.js";
 import { openChunkReader } from "../open/chunk-reader.js";
 import type { ObjectStat } from "../stores/byte-store.js";
-import type { FileChunks, PieceLayout, ShardChunks } from "../zarr/chunk-reader.js";
-import type { CodecSpec } from "../zarr/codec-step.js";
+import type { FileChunks, ShardChunks } from "../zarr/chunk-reader.js";
 import { completeCodec, decodeProblem } from "../zarr/plan/codec-rules.js";
-import { createSteps, storedByteLengthOf } from "../zarr/plan/codec-steps.js";
 import { createItemPlan } from "../zarr/plan/item-pick.js";
-import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { StoredTree } from "../zarr/stored-tree.js";
 import type { PartStored } from "./item-forms.js";
@@ -195,43 +192,4 @@ async function readCoordinate(array: StoredArray): Promise<Uint8Array> {
 
 function isText({ dataType, codecs }: StoredArray): boolean {
   return dataType.kind === "O" && codecs[0]?.id === TEXT_FILTER;
-}
-
-/** Decoding of an array's stored chunks, which arrays of the same structure share. */
-export type StoredLayout = Omit<PieceLayout, "name" | "title" | "conversion" | "hasOwnFill">;
-
-/** Bound of bytes whose length is not known beforehand. */
-const MAX_CHUNK_BYTES = 2 ** 30;
-
-/** By the array object: most parts of a dataset have the same one. */
-const layouts = new WeakMap<PartStored, StoredLayout>();
-
-/**
- * Returns the layout of an array's stored chunks.
- * @throws ZpublishError `unsupported`, naming the array, if a filter's items are not whole.
- */
-export function storedLayoutOf(stored: PartStored): StoredLayout {
-  const known = layouts.get(stored);
-  if (known !== undefined) return known;
-  const { dataType, axisOrder, codecs, fill } = stored;
-  const { itemSize } = dataType;
-  const chunkShape = stored.chunkShape.map((length) => Math.max(1, length));
-  const stepsOf = (chain: readonly CodecSpec[]) => createSteps(stored, chain, chunkShape, MAX_CHUNK_BYTES);
-  const steps = stepsOf(codecs);
-  const decode = steps.toReversed();
-  const variants = (stored.variants ?? []).map((chain) => stepsOf(chain).reverse());
-  const longest = maxStoredByteLength({
-    kind: "rechunk",
-    storedByteLength: storedByteLengthOf(stored, steps, chunkShape),
-    ...{ itemSize, decode, encode: [], stored: { chunkShape } },
-    ...(variants.length > 0 && { variants: { decode: variants } }),
-  });
-  const layout: StoredLayout = Object.freeze({
-    ...{ chunkShape, axisOrder, itemSize, decode, variants },
-    // Raw chunks have no step that bounds them.
-    maxStoredByteLength: longest ?? (decode.length === 0 ? elementCount(chunkShape) * itemSize : undefined),
-    fillItem: fill.item,
-  });
-  layouts.set(stored, layout);
-  return layout;
 }

@@ -22,7 +22,7 @@ import { createKeptDescriptions } from "./kept-descriptions.js";
 import { createOpenParts, type OpenParts } from "./open-parts.js";
 import { createPartList, type ListedParts } from "./part-list.js";
 import { type createOpenPlaced, findPlaces } from "./part-places.js";
-import { createPartChunkReader } from "./pieces.js";
+import { createJoinedReader } from "./pieces.js";
 
 /** Files that are left out and named one by one; more are counted. */
 const MAX_NAMED = 20;
@@ -252,7 +252,7 @@ function groupsOf(
   function partedArray(stored: JoinedArray["stored"], axis: number, spans: readonly PartSpan[]): StoredArray {
     let reader: PartChunkReader | undefined;
     const openReader = (): PartChunkReader => {
-      reader ??= createPartChunkReader({ store, stored, axis, spans, parts }, open);
+      reader ??= createJoinedReader({ store, stored, axis, spans, parts }, open);
       return reader;
     };
     const chunks: PartChunks = Object.freeze({ kind: "parts", store, path: stored.path, axis, openReader });

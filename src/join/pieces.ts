@@ -1,102 +1,25 @@
 import { createHash } from "node:crypto";
 import { combinations } from "../collections/combinations.js";
-import { mapInLots, whenDone } from "../event-loop/maybe-promise.js";
 import type { JsonObject } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
-import {
-  type ChunkPiece,
-  combineStored,
-  HIDDEN,
-  type PartChunkReader,
-  PIECED,
-  type PieceLayout,
-  versionOfPassed,
-  versionOfPieces,
-  versionsOf,
-} from "../zarr/chunk-reader.js";
+import type { PartChunkReader, PieceLayout } from "../zarr/chunk-reader.js";
 import type { ItemConversion } from "../zarr/codec-step.js";
+import {
+  type ClosedPiece,
+  createPartChunkReader,
+  type FindPieces,
+  type PassedPiece,
+} from "../zarr/part-reader.js";
+import { type StoredLayout, storedLayoutOf } from "../zarr/plan/stored-layout.js";
 import type { StoredArray } from "../zarr/stored-array.js";
-import { type KnownPart, type StoredLayout, storedLayoutOf } from "./describe-part.js";
+import type { KnownPart } from "./describe-part.js";
 import type { PartStored } from "./item-forms.js";
 import type { PartSpan } from "./join-arrays.js";
 import type { OpenParts } from "./open-parts.js";
 
-/** Parts that are looked up at a time. */
-const CONCURRENCY = 16;
-
 /** Creates the reader of a joined array's chunks. Parts are opened when one of their chunks is first asked for. */
-export function createPartChunkReader(array: PartedArray, open: OpenParts): PartChunkReader {
-  const find = createFindPieces(array);
-
-  const readerOf = ({ owner, path }: PassedChunk) => open.reader(owner, path);
-
-  return {
-    version(coords, options) {
-      const passed = find.passed(coords);
-      if (passed !== undefined)
-        return whenDone(readerOf(passed), (reader) =>
-          whenDone(reader.version(passed.coords, options), (found) => ({
-            ...found,
-            token: found.token && versionOfPassed(passed, found.token),
-          })),
-        );
-      const pieces = find.pieces(coords);
-      const found = mapInLots(byPart(pieces), CONCURRENCY, (ofPart) =>
-        whenDone(readerOf(ofPart[0]!), (reader) =>
-          versionsOf(
-            reader,
-            ofPart.map((piece) => piece.coords),
-            options,
-          ),
-        ),
-      );
-      return whenDone(found, (versions) =>
-        combineStored(versions.flat(), (tokens) => versionOfPieces(pieces, tokens)),
-      );
-    },
-    read(coords, options) {
-      const passed = find.passed(coords);
-      if (passed === undefined)
-        throw new Error("expected a chunk of one part, received one of several pieces");
-      return whenDone(
-        whenDone(readerOf(passed), (reader) => reader.read(passed.coords, options)),
-        (stored) => stored && { ...stored, version: versionOfPassed(passed, stored.version) },
-      );
-    },
-    locate(coords) {
-      const passed = find.passed(coords);
-      if (passed === undefined) return HIDDEN;
-      return whenDone(readerOf(passed), ({ locate }) =>
-        locate === undefined ? HIDDEN : locate(passed.coords),
-      );
-    },
-    parts: {
-      variantOf: (coords) => (find.passed(coords) === undefined ? PIECED : 0),
-      async piecesOf(coords) {
-        const pieces = find.pieces(coords);
-        const readers = await mapInLots(byPart(pieces), CONCURRENCY, async (ofPart) => {
-          const reader = await readerOf(ofPart[0]!);
-          return ofPart.map(() => reader);
-        });
-        const flat = readers.flat();
-        return pieces.map(({ owner: _owner, path: _path, ...piece }, index) => ({
-          ...piece,
-          reader: flat[index]!,
-        }));
-      },
-    },
-  };
-}
-
-/** Divides pieces into those of one array of one part each. */
-function byPart(pieces: readonly ClosedPiece[]): ClosedPiece[][] {
-  const parts: ClosedPiece[][] = [];
-  for (const piece of pieces) {
-    const last = parts.at(-1);
-    if (last?.[0]?.layout === piece.layout) last.push(piece);
-    else parts.push([piece]);
-  }
-  return parts;
+export function createJoinedReader(array: PartedArray, open: OpenParts): PartChunkReader {
+  return createPartChunkReader(createFindPieces(array), ({ owner, path }) => open.reader(owner, path));
 }
 
 /** A joined array, and the parts that it is made of. */
@@ -112,22 +35,11 @@ interface PartedArray {
   readonly parts: readonly KnownPart[];
 }
 
-/** A chunk of a part that is passed through. */
-interface PassedChunk extends Pick<ChunkPiece, "part" | "coords"> {
+/** An array of a part, which need not be open. */
+interface PartArrayPlace {
   readonly owner: KnownPart;
   /** Path of the array in the part. */
   readonly path: string;
-}
-
-/** A piece whose part need not be open. */
-type ClosedPiece = PassedChunk & Omit<ChunkPiece, "reader">;
-
-/** Finds the chunks of parts that a chunk of a joined array is made of. */
-interface FindPieces {
-  /** Returns the chunk of a part that a chunk of the joined array is, with all its bytes; undefined if it is made of pieces. */
-  passed(chunkCoords: readonly number[]): PassedChunk | undefined;
-  /** Returns the pieces of a chunk, those of one part together, parts in order. */
-  pieces(chunkCoords: readonly number[]): ClosedPiece[];
 }
 
 /** Properties that all chunks of a run of steps have in common. */
@@ -146,7 +58,13 @@ interface AxisPlace {
 }
 
 /** Creates what finds the chunks of an array's parts. */
-export function createFindPieces({ store, stored, axis, spans, parts }: PartedArray): FindPieces {
+export function createFindPieces({
+  store,
+  stored,
+  axis,
+  spans,
+  parts,
+}: PartedArray): FindPieces<PartArrayPlace> {
   const { shape, chunkShape } = stored;
   // An array of one part is one step.
   const chunkLength = chunkShape[axis] ?? 1;
@@ -188,7 +106,7 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
     return isStacked ? coords.toSpliced(axis, 1) : coords;
   }
 
-  function passed(coords: readonly number[]): PassedChunk | undefined {
+  function passed(coords: readonly number[]): PassedPiece<PartArrayPlace> | undefined {
     const begin = (coords[axis] ?? 0) * chunkLength;
     const number = spanAt(begin);
     const { start, length, path } = spans[number]!;
@@ -199,10 +117,10 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
     const detail = detailOf(number);
     if (!detail.isPassed) return undefined;
     const own = axis < 0 ? coords : ownCoords(detail, coords.with(axis, place / chunkLength));
-    return { owner: detail.owner, path, part: detail.id, coords: own };
+    return { array: { owner: detail.owner, path }, part: detail.id, coords: own };
   }
 
-  function piecesOfSpan(number: number, coords: readonly number[]): ClosedPiece[] {
+  function piecesOfSpan(number: number, coords: readonly number[]): ClosedPiece<PartArrayPlace>[] {
     const { start, length, path } = spans[number]!;
     const detail = detailOf(number);
     const { layout, id, owner } = detail;
@@ -214,7 +132,7 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
       return placesAlong(own, begin, end, run);
     };
     return Array.from(combinations(shape.map(placesOf)), (places) => ({
-      ...{ owner, path, layout, part: id },
+      ...{ array: { owner, path }, layout, part: id },
       coords: ownCoords(
         detail,
         places.map(({ index }) => index),
@@ -230,7 +148,7 @@ export function createFindPieces({ store, stored, axis, spans, parts }: PartedAr
     pieces(coords) {
       const begin = (coords[axis] ?? 0) * chunkLength;
       const end = Math.min(begin + chunkLength, extent);
-      const found: ClosedPiece[] = [];
+      const found: ClosedPiece<PartArrayPlace>[] = [];
       for (let number = spanAt(begin); number < spans.length && starts[number]! < end; number++)
         found.push(...piecesOfSpan(number, coords));
       return found;

@@ -58,14 +58,14 @@ t.test("each item of a chunk is that of one piece, whatever the chunks of parts"
               place.every((at, each) => at >= (begin[each] as number) && at < (end[each] as number)),
             );
             if (having.length !== 1) return false;
-            const { owner, coords: own, origin, layout } = having[0] as (typeof pieces)[number];
+            const { array, coords: own, origin, layout } = having[0] as (typeof pieces)[number];
             const own0 = order(step - span.start, x);
             const isRight = own0.every((at, each) => {
               const length = layout.chunkShape[each] as number;
               const inChunk = (place[each] as number) - (origin[each] as number);
               return at === (own[each] as number) * length + inChunk && inChunk >= 0 && inChunk < length;
             });
-            if (owner.name !== `${span.part}.nc` || !isRight) return false;
+            if (array.owner.name !== `${span.part}.nc` || !isRight) return false;
           }
         }
         const passed = find.passed(coords);
