@@ -9,6 +9,7 @@ import { createSnapshot } from "../dataset/snapshot.js";
 import { openJoin } from "../join/open-join.js";
 import type { JsonObject, JsonValue } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
+import { lengthRangeOf } from "../model/chunk-axis.js";
 import { elementCount, gridShapeOf } from "../model/data-tree.js";
 import { printable } from "../observe/log.js";
 import { openSource } from "../open/open-source.js";
@@ -29,7 +30,7 @@ interface InspectedPieces {
 
 /** Counts the chunks of an array of a joined dataset; null if it is not made of files one behind the other. */
 function inspectPieces({ shape, chunkShape, chunks }: StoredArray): InspectedPieces | null {
-  if (chunks.kind !== "parts" || chunks.axis < 0) return null;
+  if (chunks.kind !== "parts" || chunks.axis === undefined || chunks.axis < 0) return null;
   const { parts } = chunks.openReader();
   const gridShape = gridShapeOf(shape, chunkShape);
   // A chunk is passed through or not with all others of the same steps.
@@ -81,7 +82,7 @@ interface InspectedVariable {
   readonly served: "passthrough" | "transcoded";
   /** Reason of transcoding; null for passthrough. */
   readonly reason: string | null;
-  /** Remark about the way of chunks that lie in a file of another format, or in several files; null for those of Zarr stores. */
+  /** Remark about the way of chunks that lie in a file of another format, in several files or in unequal chunks; else null. */
   readonly way: string | null;
   /** Chunks of a joined array; null for all others. */
   readonly pieces: InspectedPieces | null;
@@ -142,7 +143,15 @@ const WAYS = {
   made: "put together from parts of the file",
 } as const;
 
-function wayOf({ chunks }: ServedArray["stored"], { stored }: ServedArray["plan"]): string | null {
+function wayOf(
+  { chunks, axes, variants }: ServedArray["stored"],
+  { stored }: ServedArray["plan"],
+): string | null {
+  const lengths = axes?.map((axis) => [...new Set(lengthRangeOf(axis))].join("–")).join(", ");
+  if (lengths !== undefined)
+    return variants === undefined
+      ? `each chunk from one shard of (${lengths})`
+      : `stored in chunks of (${lengths}), from which others are put together`;
   if (chunks.kind !== "ranges") return null;
   const { form, differing } = chunks;
   if (differing === 0) return WAYS[form];

@@ -70,7 +70,7 @@ export function joinColumn(
   dimension: string,
 ): JoinedColumn {
   const isAlong = column.arrays.some((array) => array?.dims.includes(dimension));
-  if (!isAlong) return { array: arrayOfPart(column, scope) };
+  if (!isAlong) return { array: arrayOfPart(assertEqualChunks(column), scope) };
   const { dims, axis, arrays } = membersOf(column, parts, scope, dimension);
   const stored = arrays.map((array) => array.stored);
   const values = arrays.flatMap((array) => array.values ?? []);
@@ -85,11 +85,19 @@ export function joinColumn(
       bounds: joined.isRetimed && typeof bounds === "string" ? `${prefix}${bounds}` : undefined,
     };
   }
+  assertEqualChunks(column);
   const joined = joinChunks({ stored, names, weights }, scope, axis, dims);
   return {
     array: { kind: "joined", stored: joined.stored, axis, spans: joined.spans },
     warning: joined.warning,
   };
+}
+
+/** Refuses arrays whose chunks are made of pieces already. Values of coordinates have been read. @throws ZpublishError `unsupported` */
+function assertEqualChunks(column: PartColumn): PartColumn {
+  if (column.arrays.every((array) => array?.stored.axes === undefined)) return column;
+  const expected = "expected chunks of equal lengths in one of several files, received unequal ones";
+  throw new ZpublishError("unsupported", expected);
 }
 
 /** Returns an array without the joined dimension: that of the first part that has it. */

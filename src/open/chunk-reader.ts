@@ -61,7 +61,8 @@ const looks = new WeakMap<StoredArray, { readonly version: Promise<string>; read
  * local files; empty for others. A look at n chunks holds for n - 1 ms, since it takes 20 µs each.
  */
 export async function versionInPlace(stored: StoredArray): Promise<string> {
-  if (isReadForWorkers(stored.chunks)) return "";
+  const files = stored.axes === undefined ? stored.chunks : (stored.v3?.files ?? stored.chunks);
+  if (isReadForWorkers(files)) return "";
   const known = looks.get(stored);
   if (known !== undefined && performance.now() < known.untilMs) return known.version;
   const grid = gridShapeOf(stored.shape, stored.chunkShape);

@@ -195,10 +195,10 @@ function decodedFacts(
   ];
 }
 
-function deliveryOf({ kind, source, stored }: ServedArray["plan"]): string {
+function deliveryOf({ kind, source, stored, variants }: ServedArray["plan"]): string {
   if (kind === "rechunk") return `${DELIVERY.rechunk}, stored as ${timesOf(stored.chunkShape)}`;
-  if (kind === "passthrough" && source.kind === "parts" && source.axis >= 0)
-    return `${DELIVERY.passthrough}, or put together from chunks of several files`;
+  if (kind === "passthrough" && source.kind === "parts" && source.axis !== -1 && variants !== undefined)
+    return `${DELIVERY.passthrough}, or put together from chunks${source.axis === undefined ? "" : " of several files"}`;
   if (kind !== "passthrough" || source.kind !== "ranges") return DELIVERY[kind];
   if (source.form === "made") return "put together when served";
   return source.differing === 0

@@ -15,6 +15,7 @@ import { assertV2Group, parseV2Array, parseV2Attributes } from "../zarr/v2.js";
 import { parseV3Array, parseV3Group, v3NodeType } from "../zarr/v3/parse-v3.js";
 import { type ListedTexts, listedDocuments } from "./consolidated.js";
 import { type DocumentName, describesArray, documentNames, type NodeDocuments } from "./documents.js";
+import { withRegularGrid } from "./rectilinear-chunks.js";
 
 /** A node of a store: a directory with metadata, of its own or in `.zmetadata`. */
 export interface StoreNode {
@@ -144,7 +145,7 @@ function parseArray(
   const own = isListed ? `${root}/.zmetadata` : `${directory}/${isV2 ? ".zarray" : "zarr.json"}`;
   const files = { directory, root, metadataFile: place.metadataFile ?? own, ...(objects && { objects }) };
   const array = { name: nodeName(path), path, files };
-  if (!isV2) return parseV3Array(array, jsonOf(documents, "zarr.json"));
+  if (!isV2) return withRegularGrid(parseV3Array(array, jsonOf(documents, "zarr.json")));
   const zattrs = documents[".zattrs"] && jsonOf(documents, ".zattrs");
   return parseV2Array(array, jsonOf(documents, ".zarray"), zattrs);
 }

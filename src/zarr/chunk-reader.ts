@@ -28,7 +28,7 @@ export interface ChunkBytes {
 export interface ChunkReader extends ChunkBytes {
   /** Index of all chunks; undefined if there is none. The chunks have one version then, so that one check answers for all. */
   readonly places?: ChunkPlaces | undefined;
-  /** Pieces of the chunks; undefined if the array is not joined. */
+  /** Pieces of the chunks; undefined if all are stored ones. */
   readonly parts?: ChunkParts | undefined;
   /**
    * Tells whether a chunk is in the cache, so that reading it makes nothing; undefined if there is no cache. Only readers of `served`
@@ -290,7 +290,7 @@ interface GivenChunks {
 }
 
 /** The axis along which a joined array grows, and the name of its dataset. */
-export type JoinedAxis = Pick<PartChunks, "store" | "axis">;
+export type JoinedAxis = Pick<PartChunks, "store"> & { readonly axis: number };
 
 /**
  * Chunks of a coarser level, which this server makes itself. Its thread takes them from the cache, or has them made, and hands them to
@@ -349,21 +349,21 @@ export function combineStored(
 }
 
 /**
- * Chunks of several arrays that follow each other along an axis, as in files of one day each. A chunk that is one chunk of one part has
- * variant 0, and its bytes. All others have the variant {@link PIECED}: a worker puts them together. The fields, without the function,
- * identify the array.
+ * Chunks of several arrays that follow each other along an axis, as in files of one day each, or of one array whose stored chunks have
+ * unequal lengths. A chunk that is one stored chunk has variant 0, and its bytes. All others have the variant {@link PIECED}: a worker puts
+ * them together. The fields, without the function, identify the array.
  */
 export interface PartChunks {
   readonly kind: "parts";
-  /** Name of the joined dataset: differs between places, without credentials. */
+  /** Name of the dataset: differs between places, without credentials. */
   readonly store: string;
   /** Path of the array. */
   readonly path: string;
   /**
    * The joined axis, along which the array grows; -1 for an array without it, which is that of one part. Versions of chunks name the
-   * parts that they are made of.
+   * parts that they are made of. Undefined if the array is not joined.
    */
-  readonly axis: number;
+  readonly axis: number | undefined;
   /** Returns the same reader at each call. */
   readonly openReader: () => PartChunkReader;
 }

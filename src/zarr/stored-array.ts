@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from "../json/json-value.js";
+import type { ChunkAxis } from "../model/chunk-axis.js";
 import type { DataType } from "../model/data-type.js";
 import type { ChunkFiles, ChunkSource, FileChunks } from "./chunk-reader.js";
 import type { CodecSpec } from "./codec-step.js";
@@ -43,6 +44,8 @@ export interface StoredArray {
   readonly servedFilters?: readonly CodecSpec[];
   /** Compressor to serve if the operator asks for none; null for no compressor. Default: the stored one. */
   readonly servedCompressor?: CodecSpec | null;
+  /** Lengths of the stored chunks along each axis if they differ, or of shards. Then `chunkShape` is that of a regular grid made of them. */
+  readonly axes?: readonly ChunkAxis[];
   /** Form of an array that is stored as Zarr v3, in terms that v2 does not have. */
   readonly v3?: StoredV3Form;
 }

@@ -241,7 +241,7 @@ t.test("what nobody knows is refused by name", async (t) => {
     [{ codecs: ["crc32c", bytes] }, /crc32c elsewhere/],
     [{ codecs: [bytes, bytes] }, /bytes elsewhere/],
     [{ codecs: ["numcodecs.delta", named("transpose", { order: [1, 0] }), bytes] }, /no transpose beside/],
-    [{ chunk_grid: { name: "rectangular" } }, /a regular chunk_grid, received "rectangular"/],
+    [{ chunk_grid: { name: "rectangular" } }, /a chunk_grid regular or rectilinear, received "rectangular"/],
     [{ chunk_key_encoding: { name: "suffix" } }, /chunk_key_encoding default or v2, received "suffix"/],
     [{ storage_transformers: [{ name: "indirection" }] }, /no storage_transformers, received "indirection"/],
     [{ novelty: { name: "n" } }, /the field "novelty"/],

@@ -348,7 +348,7 @@ t.test("pieces of a joined array arrive as raw items in every kind of plan", asy
   }
   t.throws(() => createEncodingPlan(joinedArray({ codecs: [{ id: "bz2", level: 1 }] }), {}), {
     message:
-      "array 'g/t': some of its chunks would have to be put together from those of several parts, but codec bz2 is unknown here",
+      "array 'g/t': some of its chunks would have to be put together from several stored ones, but codec bz2 is unknown here",
   });
   const texts = { dtype: "|O", codecs: [{ id: "vlen-utf8" }], compressorCount: 0 as const };
   t.equal(kindOf(joinedArray({ ...texts, variants: [] })), "passthrough");

@@ -27,7 +27,7 @@ import {
 /** Largest decoded chunk in memory, in bytes. */
 const DEFAULT_MAX_CHUNK_BYTES = 2 ** 30;
 /** Largest chunk that is encoded, in bytes: numcodecs.js traps somewhere above. */
-const MAX_ENCODE_BYTES = 512 * 2 ** 20;
+export const MAX_ENCODE_BYTES = 512 * 2 ** 20;
 
 /** The encoding that an operator asks for; what is undefined stays as stored. */
 export interface EncodingRequest extends AskedCodecs {
@@ -39,7 +39,7 @@ export interface EncodingRequest extends AskedCodecs {
  * Largest number of stored chunks in a served one: every request looks at each of them, to see whether it was
  * rewritten.
  */
-const MAX_STORED_CHUNKS = 65_536;
+export const MAX_STORED_CHUNKS = 65_536;
 
 /** Bounds of the server, and the revision of its encoders. */
 interface EncodingOptions {
@@ -159,7 +159,7 @@ function createVariantSteps(
 function differing(stored: StoredArray, problem: string): Error {
   const reason =
     stored.chunks.kind === "parts"
-      ? "some of its chunks would have to be put together from those of several parts"
+      ? "some of its chunks would have to be put together from several stored ones"
       : "some of its chunks have other codecs and would have to be decoded";
   return unservable(stored, `${reason}, but ${problem}`);
 }

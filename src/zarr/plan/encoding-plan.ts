@@ -250,6 +250,7 @@ export function growthOf(
 }
 
 function joinedAxisOf(source: ChunkSource): JoinedAxis | undefined {
-  if (source.kind === "parts") return { store: source.store, axis: source.axis };
+  if (source.kind === "parts")
+    return source.axis === undefined ? undefined : { store: source.store, axis: source.axis };
   return source.kind === "served" ? source.joined : undefined;
 }

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
+import { lengthRangeOf, regularLengthOf } from "../../model/chunk-axis.js";
 import { fillItemToJson } from "../../model/fill-value.js";
 import type { ChunkKeyEncoding, FileChunks } from "../chunk-reader.js";
 import {
@@ -10,7 +11,9 @@ import {
   parseObject,
   withoutDimensions,
 } from "../metadata-fields.js";
+import { MAX_STORED_CHUNKS } from "../plan/create-encoding-plan.js";
 import type { ArrayPlace, ParsedArray } from "../stored-array.js";
+import { parseChunkGrid } from "./chunk-grid.js";
 import { type CodecChain, parseCodecChain, parseSharding } from "./v3-codecs.js";
 import { parseV3DataType } from "./v3-data-type.js";
 import { assertKnownKeys, parseExtension, unsupported, v3Document } from "./v3-extension.js";
@@ -52,7 +55,7 @@ export function parseV3Group(document: JsonValue): JsonObject {
 }
 
 /**
- * Parses an array's `zarr.json` into the terms of v2.
+ * Parses an array's `zarr.json` into the terms of v2. If it has `axes`, `chunks` are the stored ones, not those of the served grid.
  * @throws ZpublishError `invalid-metadata`, `unsupported`; the message begins with the document's name.
  */
 export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
@@ -62,11 +65,8 @@ export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
   const warnings: string[] = [];
   const shape = parseIntegers(document.shape, v3Document, "shape", 0);
   const rank = shape.length;
-  const gridChunk = parseGrid(document.chunk_grid, rank);
   const keyEncoding = parseKeyEncoding(document.chunk_key_encoding);
-  const itemType = parseV3DataType(document.data_type, "<").dataType.zarr;
-  const outer = parseCodecChain(document.codecs, rank, itemType);
-  const { chunkShape, chain, levels } = parseSharding(outer, gridChunk, itemType);
+  const { gridChunk, axes, chunkShape, chain, levels } = parseChunks(document, shape);
   const type = parseV3DataType(document.data_type, chain.byteOrder ?? "<");
   const { dataType } = type;
   assertSerializer(chain, dataType.byteOrder, type.objectCodec);
@@ -103,6 +103,7 @@ export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
         fileShape: gridChunk,
         files,
       },
+      ...(axes && { axes }),
     },
     warnings,
   };
@@ -119,10 +120,31 @@ function assertSerializer(chain: CodecChain, byteOrder: string, objectCodec: str
   }
 }
 
-function parseGrid(value: JsonValue | undefined, rank: number): readonly number[] {
-  const grid = parseExtension(value, "chunk_grid");
-  if (grid.name !== "regular") throw unsupported("a regular chunk_grid", JSON.stringify(grid.name));
-  return parseIntegers(grid.configuration.chunk_shape, v3Document, "chunk_shape", 1, rank);
+/** Parses the grid of an array, and its codecs. If there are `axes`, `gridChunk` and `chunkShape` are of the regular grid that is served. */
+function parseChunks(document: JsonObject, shape: readonly number[]) {
+  const rank = shape.length;
+  const grid = parseChunkGrid(document.chunk_grid, shape);
+  const itemType = parseV3DataType(document.data_type, "<").dataType.zarr;
+  const outer = parseCodecChain(document.codecs, rank, itemType);
+  const sharding = (gridChunk: readonly number[]) => ({
+    gridChunk,
+    ...parseSharding(outer, gridChunk, itemType),
+  });
+  if ("chunkShape" in grid) return { axes: undefined, ...sharding(grid.chunkShape) };
+  const { axes } = grid;
+  if (outer.serializer !== "sharding_indexed") {
+    const maxAlongAxis = Math.floor(MAX_STORED_CHUNKS ** (1 / rank));
+    return { axes, ...sharding(axes.map((axis) => regularLengthOf(axis, maxAlongAxis))) };
+  }
+  if (axes.some(({ runs }) => runs.some(({ length, decodedLength }) => length !== decodedLength)))
+    throw unsupported("no encoded_chunk_shapes beside sharding_indexed", "some");
+  // What divides the greatest common divisor divides all lengths. Of the longest shards, the index is bounded.
+  sharding(axes.map(({ runs }) => runs.reduce((divisor, { length }) => gcd(divisor, length), 0)));
+  return { axes, ...sharding(axes.map((axis) => lengthRangeOf(axis)[1])) };
+}
+
+function gcd(one: number, other: number): number {
+  return other === 0 ? one : gcd(other, one % other);
 }
 
 function parseKeyEncoding(value: JsonValue | undefined): ChunkKeyEncoding {

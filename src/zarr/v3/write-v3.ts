@@ -33,7 +33,8 @@ export function writeV3(
   isAsked: boolean,
 ): V3Array {
   const { v3, dataType, shape } = stored;
-  const isAsStored = v3 !== undefined && !isAsked;
+  // Few clients read other grids than regular ones.
+  const isAsStored = v3 !== undefined && !isAsked && stored.axes === undefined;
   const serializer = serializerOf(stored, document.filters?.[0]?.id);
   const type = serializer === undefined ? v3TypeName(dataType, stored) : OBJECT_TYPES[serializer];
   return Object.freeze({
