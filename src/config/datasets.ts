@@ -85,7 +85,7 @@ export function resolveDatasets(
       else addCollection({ name, root, include: [pattern.include], ...AS_STORED }, place);
     } else {
       const id = resolveId(given, problems);
-      const isListed = !/^(https?|file):/i.test(location);
+      const isListed = !/^(https?|file|icechunk):/i.test(location);
       const kind = join !== undefined ? { join } : isListed ? { asCollection: name } : {};
       if (id !== undefined) addDataset({ id, location, ...kind, ...AS_STORED }, place);
     }

@@ -211,13 +211,15 @@ function isChanged(next: DatasetSnapshot, before: DatasetSnapshot): boolean {
 }
 
 /**
- * Tells whether chunks of joined files lie elsewhere: a file that is replaced by one with the same metadata changes nothing that the
- * revision is made of.
+ * Tells whether chunks lie elsewhere: a joined file that is replaced by one with the same metadata, or a commit to a repository that changes
+ * none, changes nothing that the revision is made of.
  */
 function hasOtherParts(next: DatasetSnapshot, { arrays }: DatasetSnapshot): boolean {
-  return [...next.arrays].some(
-    ([path, { stored }]) => stored.chunks.kind === "parts" && stored !== arrays.get(path)?.stored,
-  );
+  return [...next.arrays].some(([path, { stored }]) => {
+    const { chunks } = stored;
+    const isPinned = chunks.kind === "parts" || ("objects" in chunks && chunks.objects?.isPinned);
+    return isPinned && stored !== arrays.get(path)?.stored;
+  });
 }
 
 /** Time that a request waits until a dataset is open: as long as one chunk may take. */

@@ -4,6 +4,7 @@ import { settlesWithin } from "../event-loop/settles-within.js";
 import { type StoreSettings, schemeOf, withSlash } from "../stores/byte-store.js";
 import { codeOf, createFileCalls, NoAnswerError } from "../stores/file-calls.js";
 import { openByteStore } from "../stores/open-byte-store.js";
+import { looksLikeRepository } from "../zarr-store/icechunk/repository.js";
 import type { FileFinder, FileFinderOptions } from "./file-finder.js";
 import { isStore, ROOT_DOCUMENTS, statPath, unreadableRoot } from "./file-state.js";
 import { createLocalFinder } from "./local-finder.js";
@@ -54,7 +55,8 @@ async function isPrefix(location: string, stores: readonly StoreSettings[]): Pro
   const root = withSlash(url);
   if (await isStorePrefix(root, stores)) return false;
   const listing = await openByteStore(root, stores).list?.("");
-  return listing !== undefined && listing.objects.length + listing.prefixes.length > 0;
+  const names = [...(listing?.objects ?? []), ...(listing?.prefixes ?? [])];
+  return names.length > 0 && !looksLikeRepository(names);
 }
 
 /**

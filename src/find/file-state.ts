@@ -1,13 +1,14 @@
 import { type BigIntStats, lstatSync, realpath, stat } from "node:fs";
 import { isMissing, ZpublishError } from "../errors.js";
 import { codeOf, createFileCalls, type FileCalls } from "../stores/file-calls.js";
+import { REPOSITORY_OBJECTS } from "../zarr-store/icechunk/repository.js";
 import { recordOfStats } from "../zarr-store/local-documents.js";
 
 /** Documents of which a Zarr store has at least one. The first that exists changes whenever the others do, in most stores. */
 export const ROOT_DOCUMENTS: readonly string[] = ["zarr.json", ".zmetadata", ".zgroup", ".zarray"];
 
-/** Documents whose times are the version of a store. */
-const VERSIONED: readonly string[] = [...ROOT_DOCUMENTS, ".zattrs"];
+/** Documents whose times are the version of a store. One of the first makes a directory a store. */
+const VERSIONED: readonly string[] = [...ROOT_DOCUMENTS, ...REPOSITORY_OBJECTS, ".zattrs"];
 
 /** Reason of a problem. */
 export const NO_DOCUMENT =
@@ -45,10 +46,17 @@ async function documentVersion(calls: FileCalls, path: string): Promise<string |
   return found?.isFile() ? recordOfStats(found) : undefined;
 }
 
-/** Tells whether a directory is a Zarr store, since it has a root document. @throws what `stat` throws, NoAnswerError */
+/**
+ * Tells whether a directory is a Zarr store, since it has a root document, or an Icechunk repository.
+ * @throws what `stat` throws, NoAnswerError
+ */
 export async function isStore(calls: FileCalls, directory: string): Promise<boolean> {
-  for (const name of ROOT_DOCUMENTS)
-    if ((await documentVersion(calls, `${directory}/${name}`)) !== undefined) return true;
+  const hasFile = async (name: string) =>
+    (await documentVersion(calls, `${directory}/${name}`)) !== undefined;
+  for (const name of ROOT_DOCUMENTS) if (await hasFile(name)) return true;
+  // Another folder may have a file of that name.
+  if (!(await statPath(calls, `${directory}/snapshots`))?.isDirectory()) return false;
+  for (const name of REPOSITORY_OBJECTS) if (await hasFile(name)) return true;
   return false;
 }
 
@@ -70,7 +78,7 @@ export async function localVersion(path: string): Promise<string | undefined> {
 export async function storeVersion(calls: FileCalls, directory: string): Promise<string | undefined> {
   const documents: (BigIntStats | undefined)[] = [];
   for (const name of VERSIONED) documents.push(await statPath(calls, `${directory}/${name}`));
-  const isThere = documents.slice(0, ROOT_DOCUMENTS.length).some((found) => found?.isFile());
+  const isThere = documents.slice(0, -1).some((found) => found?.isFile());
   return isThere ? joinVersions(documents) : undefined;
 }
 
@@ -93,7 +101,7 @@ export function versionNow(path: string, isStored: boolean, device: bigint): str
     if (!isStored) return found?.isFile() ? recordOfStats(found) : undefined;
     if (!found?.isDirectory()) return undefined;
     const documents = VERSIONED.map((name) => stateOf(`${path}/${name}`));
-    const isThere = documents.slice(0, ROOT_DOCUMENTS.length).some((each) => each?.isFile());
+    const isThere = documents.slice(0, -1).some((each) => each?.isFile());
     return isThere ? joinVersions(documents) : undefined;
   } catch {
     return undefined;

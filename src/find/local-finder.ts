@@ -11,6 +11,7 @@ import {
   NoAnswerError,
 } from "../stores/file-calls.js";
 import { nameProblem } from "../zarr/stored-tree.js";
+import { looksLikeRepository } from "../zarr-store/icechunk/repository.js";
 import { recordOfStats } from "../zarr-store/local-documents.js";
 import {
   type Branch,
@@ -287,7 +288,7 @@ async function listFolder(look: Look, folder: Folder, isQuick: boolean): Promise
   }
 
   async function takeLot(lot: readonly Dirent[]): Promise<boolean> {
-    isAStore = lot.some((entry) => ROOT_DOCUMENTS.includes(entry.name));
+    isAStore = hasStore(lot.map(({ name }) => name));
     // A store of a million chunks may have its document at the end.
     if (!isAStore && lots++ === 1) isAStore = await isStore(calls, directory);
     if (isAStore) return false;
@@ -318,6 +319,11 @@ async function listFolder(look: Look, folder: Folder, isQuick: boolean): Promise
     }
   });
   return { below: below.slice(), files: files.slice(), problems };
+}
+
+/** Tells whether names in a folder make it a store. A repository has fewer entries than a lot. */
+function hasStore(names: readonly string[]): boolean {
+  return names.some((name) => ROOT_DOCUMENTS.includes(name)) || looksLikeRepository(names);
 }
 
 function mayBeDirectory({ takesStore, entersFolder }: PathFilter, path: string): boolean {

@@ -5,6 +5,7 @@ import { workThrough } from "../event-loop/work-through.js";
 import { type ByteStore, type ObjectListing, withSlash } from "../stores/byte-store.js";
 import { openByteStore } from "../stores/open-byte-store.js";
 import { nameProblem } from "../zarr/stored-tree.js";
+import { looksLikeRepository, REPOSITORY_OBJECTS } from "../zarr-store/icechunk/repository.js";
 import {
   type Branch,
   type BranchContent,
@@ -145,8 +146,10 @@ async function lookAtPrefix(
   const listing = await context.store.list?.(isRoot ? "" : `${path}/`, signal, context.withVersions);
   if (listing === undefined)
     throw new ZpublishError("invalid-config", "expected a bucket that can be listed");
-  if (!ROOT_DOCUMENTS.some((name) => listing.objects.includes(name)))
-    return readListing(context, prefix, listing);
+  const isFound =
+    ROOT_DOCUMENTS.some((name) => listing.objects.includes(name)) ||
+    looksLikeRepository([...listing.objects, ...listing.prefixes]);
+  if (!isFound) return readListing(context, prefix, listing);
   if (isRoot) throw new ZpublishError("invalid-config", "expected a folder of datasets, found a Zarr store");
   prefix.isStore = true;
   return (await readStore(context, prefix, signal)) ?? NO_CONTENT;
@@ -181,7 +184,7 @@ async function findDocument(
   path: string,
   signal?: AbortSignal,
 ): Promise<FoundDocument | undefined> {
-  for (const name of ROOT_DOCUMENTS) {
+  for (const name of [...ROOT_DOCUMENTS, ...REPOSITORY_OBJECTS]) {
     const found = await store.stat(`${path}/${name}`, signal);
     if (found !== undefined) return { name, version: found.version.token };
   }

@@ -7,7 +7,7 @@ import { createFileSource, type FilePlace } from "../formats/file-source.js";
 import { FORMATS } from "../formats/formats.js";
 import { indexedFileOf, type KeptIndexes } from "../formats/kept-indexes.js";
 import { createVersionedFile } from "../formats/versioned-file.js";
-import { type ByteStore, type ObjectBytes, schemeOf } from "../stores/byte-store.js";
+import { type ByteStore, type ObjectBytes, repositoryOf, schemeOf } from "../stores/byte-store.js";
 import { codeOf, createFileCalls } from "../stores/file-calls.js";
 import { createFileStore } from "../stores/file-store.js";
 import { createFreshObjects, type Freshness } from "../stores/object-versions.js";
@@ -21,6 +21,8 @@ import {
 } from "../stores/references.js";
 import { isZip, openZipStore } from "../stores/zip-store.js";
 import { nameProblem, type Source, withinLocation } from "../zarr/stored-tree.js";
+import { createIcechunkSource } from "../zarr-store/icechunk/icechunk-source.js";
+import { isRepository, type RepositoryRef } from "../zarr-store/icechunk/repository.js";
 import { createDirectorySource, createIndexedSource } from "../zarr-store/zarr-source.js";
 import { createRemoteSource, unknownFile } from "./remote-source.js";
 
@@ -32,19 +34,26 @@ export interface OpenSourceOptions extends ReferencePlaces {
   readonly names?: readonly string[] | undefined;
   /** Indexes of files that are kept between runs. Default: none are. */
   readonly kept?: KeptIndexes | undefined;
+  /** The state of an Icechunk repository, which the location has to be then. Default: that of `main`, if it is one. */
+  readonly ref?: RepositoryRef | undefined;
 }
 
 /** For how long answers of stores are believed by default. */
 export const DEFAULT_FRESHNESS: Freshness = { seconds: 5 };
+/** The state of a repository that is served if none is named. */
+const MAIN_BRANCH: RepositoryRef = { kind: "branch", name: "main" };
 /** Name of the variable if the store is a single array and its location has no name that can be served. */
 const FALLBACK_ARRAY_NAME = "data";
 
 /**
  * Opens a location: the path of a directory or file, its `file:` URL, or the URL of a directory or file behind `https:`, `http:` or
- * `s3:`. Its documents and first bytes decide what it is. `readTree` then reads its metadata.
+ * `s3:`; or one of these with `icechunk:` before it, and a branch, tag or snapshot after it. Its documents and first bytes decide what it is. `readTree` then reads its metadata.
  * @throws ZpublishError `invalid-config`, `invalid-metadata`, `unsupported`
  */
 export async function openSource(location: string, options: OpenSourceOptions = {}): Promise<Source> {
+  const repository = repositoryOf(location);
+  if (repository !== undefined)
+    return openSource(repository.place, { ...options, ref: refOf(repository.query) });
   const scheme = schemeOf(location);
   if (scheme === undefined) return openLocal(location, resolve(location), options);
   if (scheme === "file") return openLocal(location, pathOf(location), options);
@@ -57,10 +66,16 @@ export async function openSource(location: string, options: OpenSourceOptions = 
   const file = isDirectory
     ? undefined
     : { store: openByteStore(folder, stores), key: scheme === "s3" ? name : decodeName(name) };
+  const openRepository = repositoryIn({ location, folder }, options);
+  if (options.ref !== undefined) {
+    if (file === undefined || !/\.(?:zip|ozx)$/i.test(name)) return openRepository(store) as Promise<Source>;
+    return openArchive({ location, folder, container: file.store }, file.key, options);
+  }
   return createRemoteSource({
     ...contextOf(location, options),
     store,
     file,
+    openRepository: () => openRepository(store),
     isKept: file && (async () => options.kept?.has(indexedFileOf(file.store, file.key)) ?? false),
     openFile: (container, key, head) => openFile({ location, folder, container, key }, head, options),
     openReferences: (zmetadata) =>
@@ -68,6 +83,17 @@ export async function openSource(location: string, options: OpenSourceOptions = 
         ? openReferenceDirectory({ location, folder, container: store }, options)
         : undefined,
   });
+}
+
+/** @throws ZpublishError `invalid-config` */
+function refOf(query: string): RepositoryRef {
+  const [, kind, name = ""] = /^(branch|tag|snapshot)=(.+)$/s.exec(query) ?? [];
+  if (query === "") return MAIN_BRANCH;
+  if (kind !== undefined) return { kind: kind as RepositoryRef["kind"], name };
+  throw new ZpublishError(
+    "invalid-config",
+    `expected ?branch=…, ?tag=… or ?snapshot=… after a repository, received ${JSON.stringify(`?${query}`)}`,
+  );
 }
 
 function pathOf(location: string): string {
@@ -94,6 +120,10 @@ async function openLocal(location: string, path: string, options: OpenSourceOpti
     const directory = createFileStore(real);
     if (found !== undefined && (await hasParquetMetadata(directory)))
       return openReferenceDirectory({ location, folder, container: directory }, options);
+    const open = repositoryIn({ location, folder }, options);
+    const isThere = found !== undefined || options.ref !== undefined;
+    const repository = isThere ? await withinLocation(location, () => open(directory)) : undefined;
+    if (repository !== undefined) return repository;
     return createDirectorySource(location.startsWith("file:") ? path : location);
   }
   const container = createFileStore(dirname(real));
@@ -153,19 +183,44 @@ function openFile(
       ...{ head, kept, locate },
     });
   }
-  if (isZip(bytes)) {
-    const source = createIndexedSource({ ...context, open: () => openZipStore(container, key) });
-    return withFile(source, { store: container, key }, context.freshness);
-  }
+  if (isZip(bytes)) return openArchive(place, key, options);
   if (!isReferences(bytes)) return undefined;
   const references = referenceOptions(place, options);
   return createIndexedSource({ ...context, open: () => allowed(openReferences(container, key, references)) });
+}
+
+function openArchive(place: Place, key: string, options: OpenSourceOptions): Source {
+  const { location, container } = place;
+  const context = contextOf(location, options);
+  const source = createIndexedSource({
+    ...{ ...context, container, key, sourceIn: repositoryIn(place, options) },
+    open: () => openZipStore(container, key),
+  });
+  return withFile(source, { store: container, key }, context.freshness);
+}
+
+/** Returns what opens the repository in a store; undefined if there is none, unless there has to be one. */
+function repositoryIn(
+  place: Omit<Place, "container">,
+  options: OpenSourceOptions,
+): (store: ByteStore) => Promise<Source | undefined> {
+  const { location } = place;
+  const { rootArrayName } = contextOf(location, options);
+  return async (store) => {
+    if (options.ref === undefined && !(await isRepository(store))) return undefined;
+    const { ref = MAIN_BRANCH } = options;
+    const references = referenceOptions(place, options);
+    return createIcechunkSource({ location, store, ref, references, rootArrayName });
+  };
 }
 
 /** Adds the file to the trees of a source that reads all from it. */
 function withFile(source: Source, { store, key }: FilePlace, freshness: Freshness): Source {
   return {
     ...source,
+    get versions() {
+      return source.versions;
+    },
     async readTree(progress) {
       const tree = await source.readTree(progress);
       const stat = await store.stat(key);

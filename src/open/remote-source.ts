@@ -18,6 +18,8 @@ export interface RemoteSourceOptions extends Omit<ObjectSourceOptions, "document
   readonly openFile: OpenFileSource;
   /** Tells whether the index of the file is kept, so that no more than its first bytes are needed. Default: it is not. */
   readonly isKept?: (() => Promise<boolean>) | undefined;
+  /** Opens an Icechunk repository; undefined if the location is none. Default: it is none. */
+  readonly openRepository?: () => Promise<Source | undefined>;
   /** Opens a directory of references; see `readsAsReferences`. */
   readonly openReferences: (zmetadata: string) => Source | undefined;
 }
@@ -53,6 +55,9 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
     if (references !== undefined) return references;
     const directory = createObjectSource({ ...options, documents });
     if (zarrJson !== undefined || zmetadata !== undefined) return directory;
+    const repository = typeof head === "object" ? undefined : await options.openRepository?.();
+    isKnown = repository !== undefined;
+    if (repository !== undefined) return repository;
     if (head === undefined) return withReason(directory, () => absenceOf(location, file !== undefined));
     if (typeof head === "string") return withReason(directory, (reason) => `${reason}; as a file: ${head}`);
     const source = open(head);
@@ -103,6 +108,9 @@ export function createRemoteSource(options: RemoteSourceOptions): Source {
 
   return {
     location,
+    get versions() {
+      return found?.versions;
+    },
     async check() {
       const current = await source(HEAD_BYTES);
       if (!isKnown) await readTree();

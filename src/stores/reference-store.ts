@@ -215,7 +215,7 @@ function* assertAllowed(
 }
 
 /** Returns the absolute URL of a reference. @throws ZpublishError `unsupported` if it is not allowed. */
-function allowedUrl(key: string, written: string, { folder, isAllowed }: ReferenceOptions): string {
+export function allowedUrl(key: string, written: string, { folder, isAllowed }: ReferenceOptions): string {
   const url = resolveTargetUrl(written, folder);
   if (isAllowed(url)) return url;
   throw new ZpublishError(
@@ -256,7 +256,7 @@ function resolveTargetUrl(url: string, folder: string): string {
 }
 
 /** Returns a URL for messages: without query, fragment and credentials. */
-function shownUrl(url: string): string {
+export function shownUrl(url: string): string {
   const shown = url.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
   return shown.length <= 200 ? shown : `${shown.slice(0, 197)}...`;
 }

@@ -5,7 +5,7 @@ import { type CooperativeTask, runCooperatively } from "../event-loop/cooperativ
 import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
 import { sortCooperatively } from "../event-loop/sort-cooperatively.js";
 import { workThrough } from "../event-loop/work-through.js";
-import type { ByteStore, ObjectRange } from "../stores/byte-store.js";
+import type { ByteStore, ObjectRange, ReadObjectOptions } from "../stores/byte-store.js";
 import { codeOf, versionOf } from "../stores/file-calls.js";
 import { createFileStore, createStoreFiles } from "../stores/file-store.js";
 import type { FreshObjects } from "../stores/object-versions.js";
@@ -34,6 +34,29 @@ export function openLocalChunkReader(source: FileChunks | ShardChunks, mayBlock:
 /** Opens a reader of chunks that are objects of a store, or inner chunks of shards that are. */
 export function openObjectChunkReader(source: FileChunks | ShardChunks, objects: FreshObjects): ChunkReader {
   return createReader(source, objectFiles(objects));
+}
+
+/** An object of which an index tells version and length, so that its store is not asked for them. */
+export interface PlacedObject {
+  /** As in `StoredVersion`. */
+  readonly token: string;
+  readonly byteLength: number;
+  /** Reads all of it, or a part; at once if its store does. @throws ZpublishError as `ByteStore.read`; `source-unreadable` if it is not there */
+  read(options: ReadObjectOptions): MaybePromise<Uint8Array<ArrayBuffer>>;
+  /** As in `ByteStore`. */
+  place(): MaybePromise<BytePlace | undefined>;
+}
+
+/**
+ * Opens a reader of chunks that are objects of an index, or inner chunks of shards that are. What the index does not have is absent.
+ * @param store Name of the store: differs between places.
+ */
+export function openPlacedChunkReader(
+  source: FileChunks | ShardChunks,
+  store: string,
+  find: (path: string) => MaybePromise<PlacedObject | undefined>,
+): ChunkReader {
+  return createReader(source, placedFiles(store, find));
 }
 
 /** Bytes that are read after a look: all by default. */
@@ -274,6 +297,29 @@ function localFiles(source: ChunkFiles, mayBlock: boolean): ChunkStore {
 
 /** Longest stored chunk: a view cannot be longer. */
 const MAX_CHUNK_BYTES = 2 ** 31 - 1;
+
+function placedFiles(
+  store: string,
+  find: (path: string) => MaybePromise<PlacedObject | undefined>,
+): ChunkStore {
+  const isUnchanged = () => true;
+  return {
+    name: `${store}\n`,
+    looksTwice: false,
+    version: (path) => whenDone(find(path), (found) => ({ token: found?.token, isUnchanged })),
+    use: (path, _next, use) =>
+      whenDone(find(path), (found) => {
+        if (found === undefined) return undefined;
+        const { token: version, byteLength } = found;
+        const readBytes: ShardFile["readBytes"] = (offset, length, allocate) =>
+          found.read({ range: { offset, byteLength: length }, allocate });
+        return use({ version, byteLength, readBytes });
+      }),
+    placeOf: (path) => whenDone(find(path), (found) => found?.place()),
+    list: undefined,
+    exists: async () => true,
+  };
+}
 
 function objectFiles(objects: FreshObjects): ChunkStore {
   const { store } = objects;

@@ -64,6 +64,8 @@ export interface IndexedSourceOptions extends Omit<ObjectSourceOptions, "store" 
   readonly key: string;
   /** Reads the index. */
   readonly open: () => Promise<IndexedStore>;
+  /** Opens what else than a Zarr store may be in it; undefined if it is one. Default: it is one. */
+  readonly sourceIn?: (store: ByteStore) => Promise<Source | undefined>;
 }
 
 /** Creates the source of a Zarr store behind an index. If the index has another version, everything is read again. */
@@ -83,13 +85,17 @@ export function createIndexedSource(options: IndexedSourceOptions): Source {
 
   return {
     location,
+    get versions() {
+      return current?.source.versions;
+    },
     readTree: async (progress) => {
       if (
         current === undefined ||
         (await withinLocation(location, versionNow)).token !== current.version.token
       ) {
         const store = await withinLocation(location, open);
-        const source = createObjectSource({ ...options, store, warnings: store.warnings ?? [] });
+        const other = await withinLocation(location, async () => options.sourceIn?.(store));
+        const source = other ?? createObjectSource({ ...options, store, warnings: store.warnings ?? [] });
         current = { version: store.version, source };
       }
       latest = await current.source.readTree(progress);

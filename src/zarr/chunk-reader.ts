@@ -211,6 +211,10 @@ export interface ChunkObjects {
   /** Name of the store: differs between places, without credentials. */
   readonly store: string;
   readonly openReader: (source: FileChunks | ShardChunks) => ChunkReader;
+  /**
+   * Whether they are the objects of one state of the store, which never change, and have a version by content. Default: they may change.
+   */
+  readonly isPinned?: boolean;
 }
 
 /** Files below the directory of one array. */

@@ -32,7 +32,7 @@ export interface Source {
    */
   fingerprint(): Promise<string | undefined>;
   /** Other states of the same data, if the location keeps some. Default: it has this one. */
-  readonly versions?: StoredVersions;
+  readonly versions?: StoredVersions | undefined;
   /** Ends what the source does by itself. Chunks of a tree that was read can still be read: requests in flight do. */
   close(): Promise<void>;
 }

@@ -46,19 +46,30 @@ t.test("a folder without the documents of a store is a collection", async (t) =>
     "v3/zarr.json": {},
     "references/.zmetadata": {},
     "new.zarr/t/.zarray": zarray,
+    "repository/repo": "",
+    "repository/snapshots/A": "",
+    "older/refs/branch.main/ref.json": "",
+    "older/snapshots/A": "",
+    "other/repo": "",
   });
   await mkdir(join(root, "empty"));
   const found = [];
-  const stores = ["v2", "array", "v3", "references", "new.zarr"];
-  for (const name of ["files", "files/", "empty", ...stores, "files/a.nc", "no"]) {
+  const stores = ["v2", "array", "v3", "references", "new.zarr", "repository", "older"];
+  for (const name of ["files", "files/", "empty", "other", ...stores, "files/a.nc", "no"]) {
     if (await isCollectionRoot(join(root, name))) found.push(name);
   }
-  t.same(found, ["files", "files/", "empty"]);
+  t.same(found, ["files", "files/", "empty", "other"]);
   t.notOk(await isCollectionRoot("https://host/data/"));
 });
 
 t.test("a prefix with objects and without those documents is a collection", async (t) => {
-  const objects = { "in/a.nc": "", "in/s.zarr/.zgroup": "{}", "in/v3/zarr.json": "{}" };
+  const objects = {
+    "in/a.nc": "",
+    "in/s.zarr/.zgroup": "{}",
+    "in/v3/zarr.json": "{}",
+    "repo/repo": "",
+    "repo/snapshots/A": "",
+  };
   const origin = await startFaultyOrigin(t, { objects, s3: { bucket: "data" } });
   const stores = [{ name: "s", url: "s3://data/", endpoint: origin.url, anonymous: true }];
   const is = (location: string) => isCollectionRoot(location, stores);
@@ -67,6 +78,7 @@ t.test("a prefix with objects and without those documents is a collection", asyn
   t.ok(await is("s3://data/"));
   t.notOk(await is("s3://data/none"));
   t.notOk(await is("s3://data/in/v3"));
+  t.notOk(await is("s3://data/repo"));
   origin.resetCounts();
   t.notOk(await is("s3://data/in/s.zarr"));
   t.notOk(await is("s3://data/in/a.nc"));

@@ -28,6 +28,13 @@ t.test("files and stores are found, hidden and unknown ones are not", async (t) 
     "plain/store/.zmetadata": {},
     "plain/store/inside.nc": "",
     "archive.zarr.zip": "",
+    "repo-2/repo": "",
+    "repo-2/snapshots/A": "",
+    "repo-2/chunks/inside.nc": "",
+    "repo-1/refs/branch.main/ref.json": "{}",
+    "repo-1/snapshots/A": "",
+    "no-repo/repo": "",
+    "no-repo/inside.nc": "",
   });
   await mkdir(join(root, "empty"));
   const finder = createFileFinder({ root });
@@ -37,7 +44,10 @@ t.test("files and stores are found, hidden and unknown ones are not", async (t) 
     { path: "a/b.nc", isStore: false },
     { path: "archive.zarr.zip", isStore: false },
     { path: "b.nc", isStore: false },
+    { path: "no-repo/inside.nc", isStore: false },
     { path: "plain/store", isStore: true },
+    { path: "repo-1", isStore: true },
+    { path: "repo-2", isStore: true },
     { path: "v2.zarr", isStore: true },
     { path: "v3.zarr", isStore: true },
   ]);

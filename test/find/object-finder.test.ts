@@ -38,6 +38,11 @@ const KEYS = [
   "in/plain/zarr.json",
   "in/plain/t/zarr.json",
   "in/plain/inside.nc",
+  "in/repo/repo",
+  "in/repo/snapshots/A",
+  "in/repo/chunks/inside.nc",
+  "in/older/refs/branch.main/ref.json",
+  "in/older/snapshots/A",
   "outside.nc",
 ];
 
@@ -48,7 +53,9 @@ t.test("objects and stores below a prefix are found", async (t) => {
     { path: "2024/01/x.nc", isStore: false },
     { path: "2024/02/y.nc", isStore: false },
     { path: "a.nc", isStore: false },
+    { path: "older", isStore: true },
     { path: "plain", isStore: true },
+    { path: "repo", isStore: true },
     { path: "s.zarr", isStore: true },
   ]);
   t.same(found.problems, []);
@@ -64,7 +71,7 @@ t.test("no prefix is listed that cannot have what is asked for", async (t) => {
   const listed = new Set(origin.requests.map(({ query }) => query.get("prefix")));
   t.same([...listed], ["in/", "in/2024/", "in/2024/01/"]);
   const [, stores] = await start(t, KEYS, { include: ["*"] });
-  t.same(await look(stores), ["a.nc", "b.txt", "plain", "s.zarr"]);
+  t.same(await look(stores), ["a.nc", "b.txt", "older", "plain", "repo", "s.zarr"]);
 });
 
 t.test("what comes and goes is found in the next look", async (t) => {

@@ -165,7 +165,7 @@ const CODEC_REVISION = "2";
 /**
  * Computes a plan's id.
  * @param encoderRevision Same as in `EncodingOptions`.
- * @param growing Axis whose length is left out: versions of chunks say all that depends on it. Default: none.
+ * @param growing Axis whose length is left out, or {@link EVERY_AXIS}: versions of chunks say all that depends on it. Default: none.
  */
 export function planId(
   fields: Omit<EncodingPlan, "id" | "source">,
@@ -182,7 +182,7 @@ export function planId(
     ...rest
   } = fields;
   const kept = (lengths: readonly number[]) =>
-    lengths.map((length, axis) => (axis === growing ? null : length));
+    lengths.map((length, axis) => (axis === growing || growing === EVERY_AXIS ? null : length));
   const layoutOf = (layout: ChunkLayout) => ({ ...layout, gridShape: kept(layout.gridShape) });
   const text = stringifyJson({
     ...rest,
@@ -234,14 +234,20 @@ export function unservable({ path }: { readonly path: string }, reason: string):
   return new ZpublishError("unsupported", `array '${path}': ${reason}`);
 }
 
+/** In place of an axis: the array may grow along each. */
+const EVERY_AXIS = -2;
+
 /**
  * Returns the axis along which an array grows while its old chunks stay as they are: versions of its chunks name all that depends on its
  * length. Undefined if its bytes may depend on the length itself.
  */
 export function growthOf(
   source: ChunkSource,
-  { compute, absentIsAbsent }: Pick<EncodingPlan, "compute" | "absentIsAbsent">,
+  { kind, compute, absentIsAbsent }: Pick<EncodingPlan, "kind" | "compute" | "absentIsAbsent">,
 ): JoinedAxis | undefined {
+  const isPassed = kind === "passthrough" || kind === "files";
+  const objects = source.kind === "files" || source.kind === "shards" ? source.objects : undefined;
+  if (isPassed && objects?.isPinned) return { store: objects.store, axis: EVERY_AXIS };
   const joined = joinedAxisOf(source);
   if (joined === undefined || compute === undefined) return joined;
   // Chunks without a version would be computed from fill values, which end with the array.

@@ -6,7 +6,7 @@ import type { CodecSpec } from "../codec-step.js";
 import { withoutKey } from "../metadata-fields.js";
 import { bloscShuffleOf, completeCodec } from "../plan/codec-rules.js";
 import type { PlannedArray } from "../plan/create-encoding-plan.js";
-import { type EncodingPlan, planId, unservable } from "../plan/encoding-plan.js";
+import { type EncodingPlan, growthOf, planId, unservable } from "../plan/encoding-plan.js";
 import type { StoredArray, StoredV3Form } from "../stored-array.js";
 import { ARRAY_FILTERS, BLOSC_SHUFFLE_NAMES, BYTE_CODECS } from "./v3-codecs.js";
 import { type V3TypeName, v3FillValue, v3TypeName } from "./v3-data-type.js";
@@ -170,7 +170,11 @@ function createFilesPlan(stored: StoredArray, { files, fileShape }: StoredV3Form
     encode: [],
     encodeAll: [],
   };
-  return Object.freeze({ ...fields, id: planId(fields), source: files });
+  return Object.freeze({
+    ...fields,
+    id: planId(fields, undefined, growthOf(files, fields)?.axis),
+    source: files,
+  });
 }
 
 /** Types of items without a fixed size, by the codec that makes bytes of them. All versions of zarr-python 3 know these names. */
