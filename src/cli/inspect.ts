@@ -84,6 +84,8 @@ interface InspectedVariable {
   readonly reason: string | null;
   /** Remark about the way of chunks that lie in a file of another format, in several files or in unequal chunks; else null. */
   readonly way: string | null;
+  /** What became of codecs on values, and why; null if there are none. */
+  readonly values: string | null;
   /** Chunks of a joined array; null for all others. */
   readonly pieces: InspectedPieces | null;
   /** Served below `zarr3/`: the chunks of v2, or the stored files if v2 cannot describe those; null if it is left out there. */
@@ -123,6 +125,7 @@ function inspectArray({ variable, plan, stored, v3Problem, describeV3 }: ServedA
     served: isPassthrough ? "passthrough" : "transcoded",
     reason: isPassthrough ? null : transcodingReason(plan),
     way: pieces === null ? wayOf(stored, plan) : wayOfPieces(pieces),
+    values: stored.remark ?? null,
     pieces,
     zarr3: v3Problem !== undefined ? null : describeV3().plan === plan ? "chunks" : "files",
     attrs: variable.attrs,
@@ -228,9 +231,9 @@ function stepsOf(start: number, length: number): string {
 }
 
 function formatVariable(variable: InspectedVariable): readonly string[] {
-  const { name, dtype, dims, shape, storedChunks, shards, codecs, byteLength, served, reason, way, zarr3 } =
-    variable;
-  const remarks = [reason, way].filter((remark) => remark !== null);
+  const { name, dtype, dims, shape, storedChunks, shards, codecs, byteLength, served } = variable;
+  const { reason, way, values, zarr3 } = variable;
+  const remarks = [reason, way, values].filter((remark) => remark !== null);
   return [
     name,
     dtype,

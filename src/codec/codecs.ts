@@ -8,6 +8,8 @@ import { hdf5Bits, hdf5Bitshuffle, hdf5Lz4, hdf5Shuffle, hdf5Text, lzf } from ".
 import { jpeg } from "./file-formats/jpeg.js";
 import { tiffDeflate, tiffLzw, tiffPackbits, tiffPredictor } from "./file-formats/tiff-codecs.js";
 import { lz4 } from "./lz4.js";
+import { v3Packbits } from "./registry/packbits.js";
+import { castValue, scaleOffset } from "./registry/value-codecs.js";
 import { bitround, delta, fixedScaleOffset, repack, shuffle } from "./small-codecs.js";
 import { zstd } from "./zstd.js";
 
@@ -16,6 +18,7 @@ export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   adler32,
   bitround,
   blosc,
+  cast_value: castValue,
   crc32,
   crc32c: crc32cTrailer,
   delta,
@@ -34,11 +37,13 @@ export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   pad,
   quantize: bitround,
   repack,
+  scale_offset: scaleOffset,
   shuffle,
   "tiff-deflate": tiffDeflate,
   "tiff-lzw": tiffLzw,
   "tiff-packbits": tiffPackbits,
   "tiff-predictor": tiffPredictor,
+  "v3-packbits": v3Packbits,
   zlib,
   zstd,
 });

@@ -46,6 +46,8 @@ export interface StoredArray {
   readonly servedCompressor?: CodecSpec | null;
   /** Lengths of the stored chunks along each axis if they differ, or of shards. Then `chunkShape` is that of a regular grid made of them. */
   readonly axes?: readonly ChunkAxis[];
+  /** What became of codecs on values, and why; for `inspect`. */
+  readonly remark?: string;
   /** Form of an array that is stored as Zarr v3, in terms that v2 does not have. */
   readonly v3?: StoredV3Form;
 }
@@ -56,6 +58,7 @@ export interface StoredV3Form {
   readonly fillValue: JsonValue;
   /** Without `_ARRAY_DIMENSIONS`. */
   readonly attrs: JsonObject;
+  /** Null if most clients do not know one of them: then the chunks of v2 are served, not the stored files. */
   readonly codecs: JsonValue;
   /** Elements per axis of one file: of a shard if chunks are sharded. */
   readonly fileShape: readonly number[];

@@ -193,6 +193,7 @@ const air: Inspection["groups"][number]["variables"][number] = {
   zarr3: "chunks",
   reason: null,
   way: null,
+  values: null,
   pieces: null,
   attrs: {},
 };
@@ -221,6 +222,7 @@ t.test("an inspection is a table of each group, refused arrays, warnings and a s
             byteLength: null,
             served: "transcoded",
             reason: "recompress: crc32c becomes no codec",
+            values: "scale_offset decoded: why",
             zarr3: "files",
           },
         ],
@@ -241,7 +243,7 @@ t.test("an inspection is a table of each group, refused arrays, warnings and a s
 
 /b
   variable  type    dimensions             chunks     codecs                size      served
-  scalar    object  ()                     ()         none                  unknown   transcoded (recompress: crc32c becomes no codec); in v3 as stored
+  scalar    object  ()                     ()         none                  unknown   transcoded (recompress: crc32c becomes no codec; scale_offset decoded: why); in v3 as stored
 
 refused: b/odd: unknown codec 'x'\\x1b[2J
 warning: name 'a#b' must be percent-encoded

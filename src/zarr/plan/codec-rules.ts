@@ -1,6 +1,7 @@
 import { ZpublishError } from "../../errors.js";
 import type { JsonValue } from "../../json/json-value.js";
 import { stringifyJson } from "../../json/stringify-json.js";
+import { parseDataType } from "../../model/data-type.js";
 import type { CodecSpec } from "../codec-step.js";
 import { plainValue } from "./encoding-plan.js";
 
@@ -101,7 +102,7 @@ const ENCODED_BLOSC_OPTIONS: Readonly<Record<string, OptionRule>> = {
 const SAME_LENGTH = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength;
 const FOUR_MORE = (_codec: CodecSpec, decodedByteLength: number): number => decodedByteLength + 4;
 
-/** Lengths of codecs that only files other than Zarr stores have. Those that compress say how long a chunk becomes in the chunk itself. */
+/** Lengths of codecs that no client of v2 knows: of other files, and of Zarr v3. Those that compress say how long a chunk becomes in the chunk itself. */
 const INTERNAL_LENGTHS: Readonly<Record<string, Pick<CodecRule, "encodedByteLength" | "encodedItemSize">>> = {
   /**
    * Zero bytes, which decoding appends up to the length of a whole chunk. `byteLength` is the stored length of the shorter chunk.
@@ -135,6 +136,18 @@ const INTERNAL_LENGTHS: Readonly<Record<string, Pick<CodecRule, "encodedByteLeng
    * a row with all its bands, `step` the number of interleaved bands, `isBigEndian` the byte order.
    */
   "tiff-predictor": { encodedByteLength: SAME_LENGTH },
+  /** Items in another type, by the registry of Zarr v3: `zarr/v3/value-codecs.ts` has the fields. */
+  cast_value: {
+    encodedByteLength: ({ dtype, astype }, byteLength) => (byteLength / sizeOf(dtype)) * sizeOf(astype),
+    encodedItemSize: ({ astype }) => sizeOf(astype),
+  },
+  /** Differences from `offset`, times `scale`; by the registry of Zarr v3. */
+  scale_offset: { encodedByteLength: SAME_LENGTH, encodedItemSize: (_codec, itemSize) => itemSize },
+  /** The `packbits` of Zarr v3's registry: some bits of each number. That of numcodecs packs booleans only. */
+  "v3-packbits": {
+    encodedByteLength: ({ bits, componentSize, padding }, byteLength) =>
+      Math.ceil(((byteLength / Number(componentSize)) * Number(bits)) / 8) + (padding === "none" ? 0 : 1),
+  },
   /**
    * Padding within items, which decoding takes out. `itemSize` is the length of an item with padding, `pieces` are the parts of it
    * that are kept, in order: offset, length, and the length of the numbers in it if their bytes are reversed, else 1.
@@ -146,8 +159,8 @@ const INTERNAL_LENGTHS: Readonly<Record<string, Pick<CodecRule, "encodedByteLeng
 };
 
 /**
- * Rules of codecs that files other than Zarr stores have, and that no client of Zarr knows. They are decoded only; arrays are served
- * with codecs of Zarr in their place. Their options come from a reader of files, which has checked them.
+ * Rules of codecs that files other than Zarr stores have, or few clients of Zarr know. They are decoded only; arrays are served
+ * with other codecs in their place. Their options come from a reader of files or of v3, which has checked them.
  */
 export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = Object.fromEntries(
   Object.entries(INTERNAL_LENGTHS).map(([id, lengths]): [string, CodecRule] => [
@@ -159,6 +172,10 @@ export const INTERNAL_RULES: Readonly<Record<string, CodecRule>> = Object.fromEn
 /** Returns the bytes of an item without its padding. */
 function packedSize({ pieces }: CodecSpec): number {
   return (pieces as readonly (readonly number[])[]).reduce((sum, [, length = 0]) => sum + length, 0);
+}
+
+function sizeOf(dtype: JsonValue | undefined): number {
+  return parseDataType(dtype as JsonValue).itemSize;
 }
 
 /** End of messages about filters that are never applied. */

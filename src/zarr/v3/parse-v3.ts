@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue, toBigInt } from "../../json/json-value.js";
 import { lengthRangeOf, regularLengthOf } from "../../model/chunk-axis.js";
+import { parseDataType } from "../../model/data-type.js";
 import { fillItemToJson } from "../../model/fill-value.js";
 import type { ChunkKeyEncoding, FileChunks } from "../chunk-reader.js";
 import {
@@ -14,10 +15,12 @@ import {
 import { MAX_STORED_CHUNKS } from "../plan/create-encoding-plan.js";
 import type { ArrayPlace, ParsedArray } from "../stored-array.js";
 import { parseChunkGrid } from "./chunk-grid.js";
+import { peelValueCodecs } from "./peel-value-codecs.js";
 import { type CodecChain, parseCodecChain, parseSharding } from "./v3-codecs.js";
 import { parseV3DataType } from "./v3-data-type.js";
 import { assertKnownKeys, parseExtension, unsupported, v3Document } from "./v3-extension.js";
 import { serveV3Fill } from "./v3-fill-value.js";
+import { VALUE_CODECS } from "./value-codecs.js";
 
 const arrayKeys = new Set([
   "zarr_format",
@@ -59,7 +62,7 @@ export function parseV3Group(document: JsonValue): JsonObject {
  * @throws ZpublishError `invalid-metadata`, `unsupported`; the message begins with the document's name.
  */
 export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
-  const document = parseObject(value, v3Document, "the document");
+  const { document, isPacked, remark } = peelValueCodecs(parseObject(value, v3Document, "the document"));
   assertKnownKeys(document, arrayKeys);
   assertNoTransformers(document.storage_transformers);
   const warnings: string[] = [];
@@ -67,13 +70,15 @@ export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
   const rank = shape.length;
   const keyEncoding = parseKeyEncoding(document.chunk_key_encoding);
   const { gridChunk, axes, chunkShape, chain, levels } = parseChunks(document, shape);
-  const type = parseV3DataType(document.data_type, chain.byteOrder ?? "<");
+  const isDecoded = chain.codecs.some(({ id }) => Object.hasOwn(VALUE_CODECS, id));
+  const type = parseV3DataType(document.data_type, isDecoded ? "<" : (chain.byteOrder ?? "<"));
   const { dataType } = type;
-  assertSerializer(chain, dataType.byteOrder, type.objectCodec);
+  assertSerializer(chain, type.objectCodec);
   const attrs = attributesOf(document);
   const names = document.dimension_names ?? undefined;
   const dimNames = parseDimensionNames(names, rank, "dimension_names", warnings);
-  const isReadByXarray = rank === 0 || (dimNames?.every((name) => name !== null) ?? false);
+  // Attributes of packed numbers mean something to xarray only.
+  const isReadByXarray = rank === 0 || isPacked || (dimNames?.every((name) => name !== null) ?? false);
   const served = serveV3Fill(document.fill_value, type, withoutDimensions(attrs), isReadByXarray, warnings);
   const { item } = served.fill;
   // Not as hexadecimal digits, which zarr-python 3.0 does not read.
@@ -94,12 +99,13 @@ export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
         dimNames ?? parseDimensionNames(attrs[dimensionsAttribute], rank, dimensionsAttribute, warnings),
       attrs: served.attrs,
       chunks: levels.length === 0 ? files : { kind: "shards", ...place.files, keyEncoding, levels },
+      ...(remark !== undefined && { remark }),
       v3: {
         dataType: document.data_type as JsonValue,
         fillValue:
           isFloat && item !== null ? fillItemToJson(item, dataType) : (document.fill_value as JsonValue),
         attrs: withoutDimensions(attrs),
-        codecs: document.codecs as JsonValue,
+        codecs: isDecoded || chain.serializer === "packbits" ? null : (document.codecs as JsonValue),
         fileShape: gridChunk,
         files,
       },
@@ -110,12 +116,13 @@ export function parseV3Array(place: ArrayPlace, value: JsonValue): ParsedArray {
 }
 
 /** Asserts that the codec that makes bytes is one for the type: `bytes` for fixed sizes, with an endian unless items are bytes. */
-function assertSerializer(chain: CodecChain, byteOrder: string, objectCodec: string | null): void {
+function assertSerializer(chain: CodecChain, objectCodec: string | null): void {
   const expected = objectCodec ?? "bytes";
+  if (chain.serializer === "packbits") return;
   if (chain.serializer !== expected) {
     throw unsupported(`the codec ${expected} for this data_type`, chain.serializer);
   }
-  if (byteOrder !== "|" && chain.byteOrder === undefined) {
+  if (parseDataType(chain.itemType).byteOrder !== "|" && chain.byteOrder === undefined) {
     throw invalidField(v3Document, "the codec bytes to name an endian", undefined);
   }
 }

@@ -6,11 +6,14 @@ import type { ShardLevel } from "../chunk-reader.js";
 import type { CodecSpec } from "../codec-step.js";
 import { invalidField, parseArray, parseIntegers } from "../metadata-fields.js";
 import { type Extension, parseExtension, unsupported, v3Document } from "./v3-extension.js";
+import { parsePackbits, VALUE_CODECS } from "./value-codecs.js";
 
 /** A chain of v3 codecs in the terms of v2. */
 export interface CodecChain {
   /** The codec that makes bytes of an array. */
-  readonly serializer: "bytes" | "vlen-utf8" | "vlen-bytes" | "sharding_indexed";
+  readonly serializer: "bytes" | "packbits" | "vlen-utf8" | "vlen-bytes" | "sharding_indexed";
+  /** Little-endian v2 dtype of the items that it makes bytes of. */
+  readonly itemType: JsonValue;
   /** Configuration of `sharding_indexed`; empty for other serializers. */
   readonly sharding: JsonObject;
   /** Byte order that the codec `bytes` names; undefined if it names none (one-byte types). */
@@ -57,10 +60,21 @@ const coreByteCodecs: Readonly<Record<string, (configuration: JsonObject) => Cod
   crc32c: () => ({ id: "crc32c" }),
 };
 
+/**
+ * Codecs of the registry (https://github.com/zarr-developers/zarr-extensions) that are not read, and why. All others are: those
+ * above, `VALUE_CODECS`, and in `readCodec` those that make bytes. `bitround` has nothing to decode.
+ */
+const REFUSED_CODECS: Readonly<Record<string, string>> = {
+  conditional: "each of its chunks says which codecs it has",
+  n5_default: "its chunks begin with a header of N5",
+  reshape: "its chunks have other axes than the array",
+  zfp: "only libzfp decodes it",
+};
+
 /** State of parsing a chain: codecs of arrays first, then one serializer, then codecs of bytes. */
 interface Reading {
   readonly rank: number;
-  readonly itemType: JsonValue;
+  itemType: JsonValue;
   serializer: CodecChain["serializer"] | undefined;
   sharding: JsonObject;
   byteOrder: "<" | ">" | undefined;
@@ -94,14 +108,21 @@ export function parseCodecChain(value: JsonValue | undefined, rank: number, item
   if (serializer === undefined) {
     throw invalidField(v3Document, "codecs to have one that makes bytes of an array, such as bytes", value);
   }
-  if (reading.filters.length > 0 && (reading.isTransposed || reading.byteOrder === ">")) {
+  const numcodec = reading.filters.find(({ id }) => ARRAY_FILTERS.has(id));
+  const beside = reading.filters.find(({ id }) => Object.hasOwn(VALUE_CODECS, id))?.id;
+  if (numcodec !== undefined && (reading.isTransposed || reading.byteOrder === ">" || beside !== undefined)) {
     // Such a filter runs on values before they are transposed or swapped; in v2 it runs on the bytes that are stored.
-    const cause = reading.isTransposed ? "transpose" : "big-endian bytes";
-    throw unsupported(`no ${cause} beside a filter on values`, JSON.stringify(reading.filters[0]?.id));
+    const cause = reading.isTransposed ? "transpose" : (beside ?? "big-endian bytes");
+    throw unsupported(`no ${cause} beside a filter on values`, JSON.stringify(numcodec.id));
+  }
+  const innermost = reading.filters.at(-1);
+  if (innermost !== undefined && reading.byteOrder === ">") {
+    reading.filters.splice(-1, 1, { ...innermost, astype: String(reading.itemType).replace("<", ">") });
   }
   const last = reading.codecs.at(-1);
   return {
     serializer,
+    itemType: reading.itemType,
     sharding: reading.sharding,
     byteOrder: reading.byteOrder,
     axisOrder: reading.axisOrder,
@@ -120,6 +141,15 @@ function readCodec(codec: Extension, reading: Reading): void {
     assertStage(name, reading.serializer === undefined);
     reading.serializer = name;
     reading.byteOrder = parseEndian(codec);
+  } else if (Object.hasOwn(VALUE_CODECS, name)) {
+    assertStage(name, reading.serializer === undefined);
+    const spec = (VALUE_CODECS[name] as (typeof VALUE_CODECS)[string])(codec.configuration, reading.itemType);
+    reading.filters.push(spec);
+    reading.itemType = spec.astype as JsonValue;
+  } else if (name === "packbits") {
+    assertStage(name, reading.serializer === undefined);
+    reading.serializer = name;
+    reading.codecs.push(parsePackbits(codec.configuration, reading.itemType));
   } else if (name === "vlen-utf8" || name === "vlen-bytes" || name === "sharding_indexed") {
     assertStage(name, reading.serializer === undefined);
     reading.serializer = name;
@@ -131,7 +161,8 @@ function readCodec(codec: Extension, reading: Reading): void {
   } else if (name.startsWith("numcodecs.")) {
     readNumcodec(codec, name.slice("numcodecs.".length), reading);
   } else if (codec.mustUnderstand) {
-    throw unsupported("a codec known here", JSON.stringify(name));
+    const reason = Object.hasOwn(REFUSED_CODECS, name) ? `, which is not read: ${REFUSED_CODECS[name]}` : "";
+    throw unsupported("a codec known here", JSON.stringify(name) + reason);
   }
 }
 

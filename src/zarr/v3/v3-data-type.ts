@@ -51,6 +51,9 @@ const extensionTypes: Readonly<Record<string, (type: Extension) => string>> = {
   raw_bytes: (type) => `V${byteLengthOf(type)}`,
 };
 
+/** Types of the registry that are not read: all others of it are above. */
+const UNTYPED = /^(?:complex_)?(?:bfloat16|float[468]_\w+)$|^complex_float16$|^u?int[24]$/;
+
 /** A v3 data type in the terms of v2. */
 export interface V3DataType {
   readonly dataType: DataType;
@@ -85,7 +88,10 @@ function v2TypeOf(type: Extension, byteOrder: "<" | ">"): JsonValue {
     return `|V${bits / 8}`;
   }
   const extension = Object.hasOwn(extensionTypes, name) ? extensionTypes[name] : undefined;
-  if (extension === undefined) throw unsupported("a data_type known here", JSON.stringify(name));
+  if (extension === undefined) {
+    const reason = UNTYPED.test(name) ? ", which numpy and Zarr v2 have no type for" : "";
+    throw unsupported("a data_type known here", JSON.stringify(name) + reason);
+  }
   return `${byteOrder}${extension(type)}`;
 }
 

@@ -21,7 +21,7 @@ const maskAttribute = "_FillValue";
  * that v2 has not: floats as `"0x7fc00000"`, raw bytes as a list of integers, structured items as an object of fields.
  * @throws ZpublishError `invalid-metadata`
  */
-function parseV3FillItem(value: JsonValue | undefined, type: DataType): Uint8Array | null {
+export function parseV3FillItem(value: JsonValue | undefined, type: DataType): Uint8Array | null {
   if (value === undefined) throw invalidField(v3Document, 'the key "fill_value"', undefined);
   if (value === null || type.kind === "O") return null;
   return withinDocument(v3Document, () => itemOf(value, type));
@@ -165,7 +165,7 @@ function parseMask(value: JsonValue | undefined, type: DataType, warnings: strin
  * Decodes a float of `_FillValue`. xarray writes any float type as base64 of the little-endian float64 (`"AAAAAAAA+H8="`
  * is NaN); other writers write a number.
  */
-function maskFloat(value: JsonValue): JsonValue {
+export function maskFloat(value: JsonValue): JsonValue {
   const bytes = typeof value === "string" ? decodeBase64(value) : undefined;
   if (bytes?.length !== 8) return value;
   return new DataView(bytes.buffer, bytes.byteOffset, 8).getFloat64(0, true);

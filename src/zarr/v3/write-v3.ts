@@ -34,7 +34,7 @@ export function writeV3(
 ): V3Array {
   const { v3, dataType, shape } = stored;
   // Few clients read other grids than regular ones.
-  const isAsStored = v3 !== undefined && !isAsked && stored.axes === undefined;
+  const isAsStored = v3 !== undefined && v3.codecs !== null && !isAsked && stored.axes === undefined;
   const serializer = serializerOf(stored, document.filters?.[0]?.id);
   const type = serializer === undefined ? v3TypeName(dataType, stored) : OBJECT_TYPES[serializer];
   return Object.freeze({
