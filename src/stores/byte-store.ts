@@ -99,6 +99,8 @@ export interface ReadObjectOptions {
   readonly range?: ObjectRange | undefined;
   /** The version that the object must have. Default: any. */
   readonly version?: ObjectVersion | undefined;
+  /** Entity tag that the object must have, with quotes. Stores without tags do not know it. */
+  readonly ifMatch?: string | undefined;
   /** Greatest number of bytes to read; more are refused before memory is allocated. Default 2^31 - 1. */
   readonly maxByteLength?: number | undefined;
   /** Allocates memory for the bytes. Default: memory of their own. */

@@ -413,9 +413,11 @@ export function refusalError(
   location: string,
   reason: string,
 ): ZpublishError {
-  const { key, version, range } = request;
+  const { key, version, ifMatch, range } = request;
   const { status } = answer;
   if (status === 412 && version !== undefined) return changed(key);
+  if (status === 412 && ifMatch !== undefined)
+    return unreadableObject(key, `${location} has changed: expected the ETag ${ifMatch}, received another`);
   if (status === 416 && range !== undefined) {
     const total = /^bytes \*\/(\d{1,15})$/.exec(answer.header("content-range") ?? "")?.[1];
     if (total === undefined) return unreadableObject(key, `expected ${describe(range)}, received none (416)`);

@@ -316,10 +316,10 @@ function unannounced(
   return { byteLength, maxByteLength, overlong, allocate };
 }
 
-function conditionsOf({ range, version, known }: ObjectRequest): Record<string, string> {
+function conditionsOf({ range, version, ifMatch, known }: ObjectRequest): Record<string, string> {
   const headers: Record<string, string> = { accept: "*/*", "accept-encoding": "identity" };
   if (range !== undefined) headers.range = rangeHeader(range);
-  const tag = version && strongTag(version);
+  const tag = ifMatch ?? (version && strongTag(version));
   if (tag !== undefined) headers["if-match"] = tag;
   if (known?.etag !== undefined) headers["if-none-match"] = known.etag;
   else if (known?.lastModified !== undefined) headers["if-modified-since"] = known.lastModified;

@@ -102,7 +102,8 @@ export function createChunkPlaces({ store, references, containers }: ChunkPlaces
         const { store, key } = target();
         const { offset, byteLength: length } = resolveObjectRange(label, byteLength, options);
         const range = { offset: ref.offset + offset, byteLength: length };
-        return whenDone((store.local ?? store).read(key, { ...options, range }), (found) => {
+        const ifMatch = ref.kind === "virtual" && ref.etag !== undefined ? `"${bare(ref.etag)}"` : undefined;
+        return whenDone((store.local ?? store).read(key, { ...options, range, ifMatch }), (found) => {
           if (found === undefined) throw missing(ref.kind === "virtual" ? shownUrl(ref.location) : key);
           if (ref.kind === "virtual") assertUnchanged(ref, found.version, label, store.local !== undefined);
           return found.bytes;
@@ -179,6 +180,10 @@ function urlOf(location: string, containers: ReadonlyMap<string, string>): strin
   }
 }
 
+function bare(tag: string): string {
+  return tag.replace(/^(?:W\/)?"|"$/g, "");
+}
+
 /**
  * Asserts that an object is what it was when its chunks were recorded.
  * @throws ZpublishError `source-unreadable` if it is not, or if that cannot be told
@@ -189,7 +194,6 @@ function assertUnchanged(
   label: string,
   isFile: boolean,
 ): void {
-  const bare = (tag: string) => tag.replace(/^(?:W\/)?"|"$/g, "");
   const at =
     lastModified !== undefined ? Date.parse(lastModified) : isFile ? modifiedMsOf(token) : Number.NaN;
   const isSame =

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { runCooperatively } from "../../event-loop/cooperative-task.js";
+import { createSlice, runCooperatively } from "../../event-loop/cooperative-task.js";
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import { type ByteStore, schemeOf } from "../../stores/byte-store.js";
 import type { ReferenceOptions } from "../../stores/reference-store.js";
@@ -88,7 +88,9 @@ export function createIcechunkSource(options: IcechunkSourceOptions): Source {
     const snapshot = await readSnapshot(store, resolved.snapshot);
     const refused: Refusal[] = [];
     const next = new Map<string, KnownNode>();
+    const slice = createSlice();
     for (const node of snapshot.nodes) {
+      if (slice.isOver()) await slice.next();
       const problem = node.path === "" ? undefined : nameProblem(node.path);
       if (problem !== undefined) refused.push({ path: printablePath(node.path), reason: problem });
       else next.set(node.path, nodeOf(node));
