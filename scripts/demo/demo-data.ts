@@ -1,7 +1,6 @@
-import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { join } from "node:path";
+import { defaultCacheDirectory } from "../../src/config/options.js";
 
 /** To be raised with every change of what is made: data of another version is made anew. */
 const VERSION = "3";
@@ -14,14 +13,9 @@ export interface DemoData {
   readonly climate: string;
 }
 
-/** `demo-data` beside the nearest package.json. */
+/** Default directory of the data: beside the chunk cache. */
 export function defaultDemoDirectory(): string {
-  let directory = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(directory, "package.json"))) {
-    if (dirname(directory) === directory) return resolve("demo-data");
-    directory = dirname(directory);
-  }
-  return join(directory, "demo-data");
+  return join(defaultCacheDirectory(process.env), "demo");
 }
 
 /**
@@ -35,7 +29,8 @@ export async function makeDemoData(
 ): Promise<DemoData> {
   const versionFile = join(directory, "version.txt");
   const data = { air: join(directory, "air.zarr"), climate: join(directory, "climate.zarr") };
-  if ((await readFile(versionFile, "utf8").catch(() => "")).trim() === VERSION) return data;
+  const isMade = async () => (await readFile(versionFile, "utf8").catch(() => "")).trim() === VERSION;
+  if (await isMade()) return data;
 
   onMake();
   // Only here, since a start that finds the data should not wait for them.
@@ -50,15 +45,12 @@ export async function makeDemoData(
     await writeV2Store(join(unfinished, "air.zarr"), createAir());
     await writeV3Store(join(unfinished, "climate.zarr"), createClimate());
     await writeFile(join(unfinished, "version.txt"), `${VERSION}\n`);
+    // Another program may have been quicker, and serve what it made.
+    if (await isMade()) return data;
     await rm(directory, { recursive: true, force: true });
     await rename(unfinished, directory);
   } finally {
     await rm(unfinished, { recursive: true, force: true });
   }
   return data;
-}
-
-if (process.argv[1] !== undefined && pathToFileURL(process.argv[1]).href === import.meta.url) {
-  const data = await makeDemoData(process.argv[2] === undefined ? undefined : resolve(process.argv[2]));
-  process.stdout.write(`${data.air}\n${data.climate}\n`);
 }

@@ -4,11 +4,11 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build } from "esbuild";
-import { coastlineOf } from "./coastlines.js";
+import { coastlineOf, landOutlines } from "./coastlines.js";
 import { licencesOf } from "./licences.js";
 
 // Bundles the explorer (src/explore) for browsers: files named after their content, compressed forms beside them, their list,
-// and the licences of what is in them.
+// and the licences of what is in them. Outlines of land for the demonstration come from the same package.
 
 /** Maximum of bytes of all files together, as brotli sends them: a phone loads them in a second or two. */
 const MAX_BYTES = 300_000;
@@ -57,6 +57,7 @@ for (const [file, contents] of contentsOf) {
 if (sentBytes > MAX_BYTES)
   throw new Error(`expected the explorer in at most ${MAX_BYTES} bytes of brotli, received ${sentBytes}`);
 await writeFile(join(target, "assets.json"), `${JSON.stringify(assets, null, 2)}\n`);
+await writeFile(join(root, "dist/scripts/demo/land.json"), JSON.stringify(await landOutlines()));
 // For the next build. Packages have the versions of the lock file.
 const inputs = Object.keys(result.metafile.inputs).filter((path) => !path.includes("node_modules/"));
 await writeFile(join(root, "dist/explore-inputs.json"), JSON.stringify(inputs));

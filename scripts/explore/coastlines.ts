@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { mesh } from "topojson-client";
+import { feature, mesh } from "topojson-client";
 import type { GeometryCollection, Topology } from "topojson-specification";
 import { PER_DEGREE } from "../../src/explore/page/map/coastline.js";
 
@@ -14,10 +14,22 @@ const LEAST_LATITUDE = -89.9;
  * @param resolution Scale of the map that they were drawn for: 1 to 110 or 50 million.
  */
 export async function coastlineOf(resolution: "110m" | "50m"): Promise<Uint8Array> {
-  const file = createRequire(import.meta.url).resolve(`world-atlas/land-${resolution}.json`);
-  const topology = JSON.parse(await readFile(file, "utf8")) as Topology<{ land: GeometryCollection }>;
+  const topology = await readLand(resolution);
   const { coordinates } = mesh(topology, topology.objects.land);
   return encodeCoastline(coordinates.flatMap(withoutCuts));
+}
+
+async function readLand(resolution: "110m" | "50m"): Promise<Topology<{ land: GeometryCollection }>> {
+  const file = createRequire(import.meta.url).resolve(`world-atlas/land-${resolution}.json`);
+  return JSON.parse(await readFile(file, "utf8")) as Topology<{ land: GeometryCollection }>;
+}
+
+/** Returns the outlines of all land by Natural Earth (public domain), as closed lines of longitude and latitude, for the demonstration. */
+export async function landOutlines(): Promise<Point[][]> {
+  const topology = await readLand("110m");
+  return feature(topology, topology.objects.land).features.flatMap(({ geometry }) =>
+    geometry.type === "MultiPolygon" ? geometry.coordinates.flat().map(unwrap) : [],
+  );
 }
 
 /** Splits a line where it follows the edge of the map, which is a cut through land and no coast. */
@@ -65,4 +77,18 @@ export function encodeCoastline(lines: readonly (readonly (readonly number[])[])
     }
   }
   return Uint8Array.from(bytes);
+}
+
+/** Continues an outline beyond 180 degrees instead of a jump. The outline of Antarctica, around the pole, is closed along the pole. */
+function unwrap(outline: readonly Point[]): Point[] {
+  let before = outline[0]?.[0] ?? 0;
+  const places = outline.map(([lon = 0, lat = 0]): Point => {
+    before += ((((lon - before + 180) % 360) + 360) % 360) - 180;
+    return [before, lat];
+  });
+  const first = places[0]?.[0] ?? 0;
+  if (Math.abs(before - first) > 180) places.push([before, -90], [first, -90]);
+  const middle = places.reduce((sum, [lon = 0]) => sum + lon, 0) / places.length;
+  const turns = Math.round(middle / 360) * 360;
+  return places.map(([lon = 0, lat = 0]) => [lon - turns, lat]);
 }

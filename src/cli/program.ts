@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import type { Config } from "../config/config.js";
 import { resolveArguments } from "../config/resolve-config.js";
 import {
+  addServeArguments,
   argumentsOf,
   commandLineProblem,
   createServeCommand,
@@ -17,6 +18,18 @@ import { createSelectCommand, runSelect, selectRequestOf } from "./select.js";
 import { runServe } from "./serve.js";
 import { createWarmCommand, warmRequestOf } from "./warm.js";
 
+/** What the program says without arguments. */
+const INTRODUCTION = `zpublish publishes n-dimensional datasets over HTTP: NetCDF, HDF5, GeoTIFF and Zarr.
+
+  zpublish demo             serves invented data, to look at in a browser
+  zpublish air.nc           serves a file, a Zarr store, or all that lie in a folder
+  zpublish s3://bucket/x/   the same of a bucket or a web server
+  zpublish inspect air.nc   shows what is in it, and how it is served
+  zpublish select air.nc --var t2m -o piece.nc   writes a piece of it
+
+zpublish --help lists all commands, zpublish serve --help all options.
+`;
+
 /**
  * Parses the command line and runs its command. Resolves to the exit code, or to undefined if a server runs now.
  *
@@ -25,6 +38,10 @@ import { createWarmCommand, warmRequestOf } from "./warm.js";
  */
 export async function runProgram(argv: readonly string[]): Promise<number | undefined> {
   let exitCode: number | undefined = EXIT_CODES.done;
+  if (argv.length === 0) {
+    process.stderr.write(INTRODUCTION);
+    return EXIT_CODES.invalidCommandLine;
+  }
   const program = createProgram((code) => {
     exitCode = code;
   });
@@ -37,8 +54,7 @@ export async function runProgram(argv: readonly string[]): Promise<number | unde
       return exitCodeOf(error);
     }
     if (error.exitCode === 0) return EXIT_CODES.done;
-    // Without a command, commander has shown the help already.
-    if (error.code !== "commander.help") reportError(commandLineProblem(error));
+    reportError(commandLineProblem(error));
     return EXIT_CODES.invalidCommandLine;
   }
 }
@@ -49,7 +65,7 @@ function isServed(first = ""): boolean {
   return /[^a-z]/.test(first) || (first !== "" && !COMMANDS.has(first) && existsSync(first));
 }
 
-const COMMANDS: ReadonlySet<string> = new Set(["serve", "warm", "inspect", "select", "references"]);
+const COMMANDS: ReadonlySet<string> = new Set(["serve", "demo", "warm", "inspect", "select", "references"]);
 
 /** @param onEnd Takes the exit code of a command, if it is not 0; undefined if a server runs now. */
 function createProgram(onEnd: (exitCode: number | undefined) => void): Command {
@@ -66,6 +82,16 @@ function createProgram(onEnd: (exitCode: number | undefined) => void): Command {
       const said = argumentsOf(serve);
       const cwd = process.cwd();
       await runServe(() => configOf(said, cwd, "serve"));
+      onEnd(undefined);
+    });
+  const demo = addServeArguments(new Command("demo"), ["host", "port"])
+    .description("Make two invented datasets in the user's cache, and publish them with the options of serve")
+    .helpOption("-h, --help", "Show this help")
+    .action(async () => {
+      const said = argumentsOf(demo);
+      const cwd = process.cwd();
+      const { runDemo } = await import("../../scripts/demo/run-demo.js");
+      await runDemo((made) => configOf({ ...said, locations: [...made, ...said.locations] }, cwd, "serve"));
       onEnd(undefined);
     });
   const warm = createWarmCommand()
@@ -93,7 +119,7 @@ function createProgram(onEnd: (exitCode: number | undefined) => void): Command {
   const references = createReferencesCommand()
     .helpOption("-h, --help", "Show this help")
     .action(async () => onEnd(await runReferences(referencesRequestOf(references))));
-  const commands = [serve, warm, inspect, select, references];
+  const commands = [serve, demo, warm, inspect, select, references];
   for (const command of commands) program.addCommand(command);
   // Commander would write two lines that begin with "error:"; runProgram writes one.
   for (const command of [program, ...commands]) {

@@ -110,6 +110,9 @@ function describeDatasets(
     ];
     return `\n${id}\n${(hasStores ? lines : lines.slice(0, 1)).join("\n")}\n`;
   });
+  // A browser has no token.
+  if (texts.length > 0 && access.tokenFile === null)
+    texts.unshift(`\nOpen ${url}/ in a browser, or read from a program:\n`);
   const rest = published.count - published.first.length;
   if (rest > 0) texts.push(`\nand ${rest} more: ${url}/\n`);
   return texts.join("");

@@ -510,7 +510,7 @@ export function defaultTextOf(key: OptionKey): string {
 }
 
 /** Chooses the default cache directory. The XDG base directory specification ignores relative values. */
-function defaultCacheDirectory(env: Environment): string {
+export function defaultCacheDirectory(env: Environment): string {
   const xdg = env.XDG_CACHE_HOME;
   if (xdg !== undefined && isAbsolute(xdg)) return join(xdg, "zpublish");
   const home = env.HOME !== undefined && isAbsolute(env.HOME) ? env.HOME : homedir();

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
@@ -67,6 +67,8 @@ t.test("locations on the command line are served until a signal comes", async (t
   t.equal(
     run.stdout(),
     `zpublish ready on ${url}
+
+Open ${url}/ in a browser, or read from a program:
 
 air
   page    ${url}/datasets/air/
@@ -246,11 +248,33 @@ t.test("--version and --help answer on standard output", async (t) => {
   );
 });
 
-t.test("without a command the help goes to standard error, exit code 2", async (t) => {
-  const { code, stdout, stderr } = await runProgram([]);
-  t.equal(code, 2);
-  t.equal(stdout, "");
-  t.match(stderr, /^Usage: zpublish /);
+t.test(
+  "without arguments the program explains itself on standard error in ten lines, exit code 2",
+  async (t) => {
+    const { code, stdout, stderr } = await runProgram([]);
+    t.equal(code, 2);
+    t.equal(stdout, "");
+    t.ok(stderr.trimEnd().split("\n").length <= 10, stderr);
+    for (const [, command] of stderr.matchAll(/^ {2}zpublish ([a-z]+) /gm))
+      t.equal((await runProgram([command as string, "--help"])).code, 0, String(command));
+  },
+);
+
+t.test("zpublish demo makes its data in the user's cache, serves it, and says what to open", async (t) => {
+  const home = await makeDirectory(t);
+  const run = runScript(PROGRAM, ["demo", "--port", "0", "--no-cache"], { env: { XDG_CACHE_HOME: home } });
+  await run.says("Ctrl-C");
+  const [, url = ""] = /^Open (\S+)\/ in a browser/m.exec(run.stdout()) ?? [];
+  t.match(await (await fetch(`${url}/`)).text(), "air");
+  for (const [, page = ""] of run.stdout().matchAll(/^ {2}(http\S+) {2,}/gm))
+    t.equal((await fetch(page)).status, 200, page);
+  t.strictSame((await readdir(join(home, "zpublish/demo"))).sort(), [
+    "air.zarr",
+    "climate.zarr",
+    "version.txt",
+  ]);
+  run.child.kill("SIGINT");
+  t.equal(await run.ended, 0);
 });
 
 const MISTAKES: readonly (readonly [readonly string[], string])[] = [

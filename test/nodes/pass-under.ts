@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { Test } from "tap";
 import { defaultDemoDirectory } from "../../scripts/demo/demo-data.js";
 import type { InstalledNode } from "../support/servers/installed-node.js";
-import { runScript } from "../support/servers/run-program.js";
+import { PROGRAM, runScript } from "../support/servers/run-program.js";
 import { makeDirectory } from "../support/write-store.js";
 
 const TESTS = fileURLToPath(new URL("..", import.meta.url));
@@ -100,7 +100,7 @@ export async function readDemo(
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly stderr: string }> {
   const cache = ["--cache-dir", await makeDirectory(t)];
-  const run = runScript(pathOf("../../scripts/demo/demo.js"), ["--port", "0", ...cache, ...args], {
+  const run = runScript(PROGRAM, ["demo", "--port", "0", ...cache, ...args], {
     node,
     env,
   });
