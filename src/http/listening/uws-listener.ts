@@ -1,6 +1,7 @@
 import type { TemplatedApp, HttpResponse as UwsHttpResponse, us_listen_socket } from "uWebSockets.js";
 import { setImmediate as nextIteration } from "node:timers/promises";
 import { messageOf, ZpublishError } from "../../errors.js";
+import { UWS_PACKAGES } from "../../observe/versions.js";
 import { checkLines, type HeaderLines, NO_LINES } from "../headers.js";
 import {
   type HttpResponse,
@@ -261,8 +262,13 @@ async function importUws(maxHeaderBytes: number): Promise<Uws> {
   // Read with getenv() when the library is loaded, 4 KiB by default: too little for a path parameter of the 1,024
   // bytes that are allowed, percent-encoded to three times that, beside ordinary headers.
   process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(maxHeaderBytes);
+  const [own, ofPlatform] = UWS_PACKAGES;
+  const found = await import(own).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ERR_MODULE_NOT_FOUND") throw error;
+    return import(ofPlatform);
+  });
   // A CommonJS package: its exports are the default one, by name only what Node could guess.
-  const uws = (await import("uWebSockets.js")).default as unknown as Uws;
+  const uws = found.default as Uws;
   // Without this every answer says `uWebSockets: 20`.
   uws._cfg?.("999999990007");
   return uws;
