@@ -30,7 +30,7 @@ export function currentVersion(
   allocate: ReadOptions["allocate"],
   isHeld: (chunk: ServedChunk, token: string) => boolean,
 ): MaybePromise<ChunkVersion> {
-  if (chunk.snapshot.immutable) {
+  if (chunk.access.isImmutable) {
     chunk.version = IMMUTABLE;
     return IMMUTABLE;
   }
@@ -149,12 +149,13 @@ function accessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
   let access = accesses.get(array);
   if (access === undefined) {
     const { plan } = array;
-    const { revision, place } = contextOf(snapshot, plan);
-    const served = `${snapshot.id}\n${revision}\n${plan.path}\n${plan.id}`;
+    const { id, revision, place, isImmutable } = contextOf(snapshot, plan);
+    const served = `${id}\n${revision}\n${plan.path}\n${plan.id}`;
     access = {
       reader: openChunkReader(plan.source),
       tag: createHash("sha256").update(served).digest("hex").slice(0, 20),
       cachePrefix: `${place}\n${served}\n`,
+      isImmutable,
       expectedByteLength: expectedByteLength(plan),
       maxStoredByteLength:
         plan.kind === "passthrough" ? maxStoredByteLength(plan, storedSteps(array)) : undefined,
@@ -166,13 +167,20 @@ function accessOf(snapshot: DatasetSnapshot, array: ServedArray): ChunkAccess {
 
 /**
  * Returns what the chunks of an array depend on besides its plan, and the place of its data: the revision of the dataset, unless the array
- * grows, because chunks of old parts stay what they are. Chunks of an immutable dataset have no versions that would name parts.
+ * grows, because chunks of old parts stay what they are. So the chunks of a dataset's versions are its own, unless they differ. Chunks of an
+ * immutable dataset have no versions that would name parts.
  */
-function contextOf({ immutable, revision, identity }: DatasetSnapshot, plan: EncodingPlan) {
+function contextOf(snapshot: DatasetSnapshot, plan: EncodingPlan) {
+  const { id, immutable, revision, identity, version } = snapshot;
   const { source } = plan;
-  const growth = immutable ? undefined : growthOf(source, plan);
-  if (growth === undefined) return { revision, place: identity };
-  return { revision: source.kind === "served" ? source.plan : "parts", place: growth.store };
+  const growth = immutable && version === undefined ? undefined : growthOf(source, plan);
+  if (growth === undefined) return { id, revision, place: identity, isImmutable: immutable };
+  return {
+    id: version?.dataset ?? id,
+    revision: source.kind === "served" ? source.plan : "parts",
+    place: growth.store,
+    isImmutable: false,
+  };
 }
 
 function expectedByteLength({ compute, served, itemSize }: EncodingPlan): number {

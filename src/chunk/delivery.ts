@@ -441,6 +441,8 @@ export interface ChunkAccess {
   readonly tag: string;
   /** First part of every cache key: identifies the place of the data, too. */
   readonly cachePrefix: string;
+  /** Whether chunks are never rewritten in place, and have no versions. */
+  readonly isImmutable: boolean;
   /** Estimated bytes of a chunk in memory: uncompressed, and a guess if items have no fixed size. */
   readonly expectedByteLength: number;
   /** Greatest length of a stored chunk that is passed through; undefined if it is not known, or not passed through. */

@@ -134,7 +134,8 @@ export function createDatasetHandle(
   });
 
   async function refresh(): Promise<void> {
-    if (handle.snapshot !== undefined && !closed) await refreshNow(handle.snapshot);
+    // Of a version, nothing ever changes.
+    if (handle.snapshot !== undefined && !closed && version === undefined) await refreshNow(handle.snapshot);
   }
 
   function open(progress?: (arraysRead: number) => void): Promise<void> {

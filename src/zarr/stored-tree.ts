@@ -46,7 +46,7 @@ export interface StoredVersions {
   list(signal?: AbortSignal): Promise<readonly NamedVersion[]>;
   /**
    * Opens the state of a tag or a snapshot, of which nothing ever changes. Undefined if there is none of that name; a branch is none. The
-   * caller closes the source, whose fingerprint is undefined.
+   * caller closes the source.
    * @param name A tag, or else the id of a snapshot.
    * @throws ZpublishError `source-unreadable`, `invalid-metadata`
    */

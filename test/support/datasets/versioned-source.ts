@@ -66,7 +66,9 @@ export function versionedSource(listed: readonly NamedVersion[]): VersionedSourc
         source.opened.push(name);
         return {
           ...filledSource(`repo at ${name}`, Number(found.snapshot.slice(1))),
-          fingerprint: async () => undefined,
+          async fingerprint() {
+            throw new Error("nothing of a version changes");
+          },
           async close() {
             source.closed.push(name);
           },
