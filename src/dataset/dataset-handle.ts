@@ -31,6 +31,7 @@ interface DatasetHandleOptions extends OverviewOptions {
 export interface DatasetHandle {
   readonly id: string;
   readonly config: GivenDataset;
+  /** As in `Source`. */
   readonly versions: StoredVersions | undefined;
   /** The current state; undefined until it is open. */
   readonly snapshot: DatasetSnapshot | undefined;
@@ -66,8 +67,9 @@ export function createDatasetHandle(
 ): DatasetHandle {
   const { id } = config;
   const cacheControl = config.cacheControl ?? cacheControlDefault;
-  const { version, versions = source.versions } = config;
-  const options = { maxChunkBytes, openLevelReader, version, versions };
+  const { version } = config;
+  const versionsNow = () => config.versions ?? source.versions;
+  const options = () => ({ maxChunkBytes, openLevelReader, version, versions: versionsNow() });
   let fingerprint: string | undefined;
   /** Refreshes in a row that found something unreadable. */
   let refusals = 0;
@@ -82,7 +84,7 @@ export function createDatasetHandle(
     try {
       const tree = await source.readTree(progress);
       ({ fingerprint } = tree);
-      handle.snapshot = await runCooperatively(snapshotSteps(config, tree, cacheControl, options));
+      handle.snapshot = await runCooperatively(snapshotSteps(config, tree, cacheControl, options()));
     } catch (error) {
       setTimeout(() => {
         opening = undefined;
@@ -102,7 +104,7 @@ export function createDatasetHandle(
   async function readAgain(before: DatasetSnapshot): Promise<DatasetSnapshot | undefined> {
     if ((await source.fingerprint()) === fingerprint) return undefined;
     const tree = await source.readTree();
-    const next = await runCooperatively(snapshotSteps(config, tree, cacheControl, { before, ...options }));
+    const next = await runCooperatively(snapshotSteps(config, tree, cacheControl, { before, ...options() }));
     const isHalfWritten = next.refused.some(
       ({ path }) => before.arrays.has(path) || before.tree.groups.has(`/${path}`),
     );
@@ -144,7 +146,10 @@ export function createDatasetHandle(
   }
 
   const handle = {
-    ...{ id, config, versions },
+    ...{ id, config },
+    get versions() {
+      return versionsNow();
+    },
     snapshot: undefined as DatasetSnapshot | undefined,
     check: () => (source.check === undefined ? open() : source.check()),
     open,

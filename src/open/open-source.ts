@@ -59,8 +59,10 @@ export async function openSource(location: string, options: OpenSourceOptions = 
   if (scheme === "file") return openLocal(location, pathOf(location), options);
   const { stores = [] } = options;
   const url = location.replace(/\/+$/, "");
-  const folder = url.slice(0, url.lastIndexOf("/") + 1);
-  const isDirectory = location.endsWith("/") || /^[a-z0-9+.-]+:\/\/$/i.test(folder);
+  const parent = url.slice(0, url.lastIndexOf("/") + 1);
+  const isRoot = /^[a-z0-9+.-]+:\/\/$/i.test(parent);
+  const folder = isRoot ? `${url}/` : parent;
+  const isDirectory = location.endsWith("/") || isRoot;
   const store = openByteStore(url, stores);
   const name = url.slice(folder.length);
   const file = isDirectory

@@ -31,7 +31,7 @@ export interface Source {
    * @throws ZpublishError `source-unreadable`
    */
   fingerprint(): Promise<string | undefined>;
-  /** Other states of the same data, if the location keeps some. Default: it has this one. */
+  /** Other states of the same data, if the location keeps some; known once the source is read. Default: it has this one. */
   readonly versions?: StoredVersions | undefined;
   /** Ends what the source does by itself. Chunks of a tree that was read can still be read: requests in flight do. */
   close(): Promise<void>;

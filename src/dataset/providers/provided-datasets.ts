@@ -325,9 +325,12 @@ function createVersions(
     async open(id) {
       const version = find(id);
       const dataset = version && (await openDataset(version.dataset));
-      const source = version && (await dataset?.versions?.open(version.name));
-      if (dataset === undefined || source === undefined) return undefined;
+      if (version === undefined || dataset === undefined) return undefined;
+      // Some sources know their versions only then.
+      if (dataset.versions === undefined) await dataset.open();
       const { config, versions } = dataset;
+      const source = await versions?.open(version.name);
+      if (source === undefined) return undefined;
       const { location } = source;
       return {
         ...config,

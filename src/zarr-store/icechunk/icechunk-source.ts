@@ -118,11 +118,8 @@ export function createIcechunkSource(options: IcechunkSourceOptions): Source {
       list: () => withinLocation(location, repository.list),
       open: (name) =>
         withinLocation(location, async () => {
-          const listed = await repository.list();
-          const isOpened = (kind: RepositoryRef["kind"]) =>
-            listed.some((version) => version.kind === kind && version.name === name);
-          const kind = isOpened("tag") ? "tag" : isOpened("snapshot") ? "snapshot" : undefined;
-          return kind && createIcechunkSource({ ...options, ref: { kind, name } });
+          const found = await repository.find(name);
+          return found && createIcechunkSource({ ...options, ref: found });
         }),
     },
     close: async () => undefined,

@@ -66,6 +66,8 @@ export interface Repository {
   readonly containers: ReadonlyMap<string, string>;
   /** As {@link "../../zarr/stored-tree.js".StoredVersions.list}. */
   list(): Promise<readonly NamedVersion[]>;
+  /** Finds a tag, or else a snapshot, by its name; undefined if there is none. */
+  find(name: string): Promise<RepositoryRef | undefined>;
 }
 
 /** The content of `repo`. */
@@ -84,6 +86,7 @@ interface RefFile {
   readonly snapshot: string;
 }
 
+const SNAPSHOT_ID = /^[0-9A-Z]{20}$/;
 /** Snapshots of format 1 that are listed: each is a file that has to be read. */
 const MAX_LISTED = 1_000;
 const READ_AT_ONCE = 8;
@@ -167,8 +170,7 @@ export function createRepository(store: ByteStore): Repository {
       const { kind, name } = ref;
       const read = refFiles.size > 0 ? undefined : await readInfo();
       if (kind === "snapshot") {
-        if (read === undefined ? !/^[0-9A-Z]{20}$/.test(name) : !read.snapshots.has(name))
-          throw expired(name);
+        if (read === undefined ? !SNAPSHOT_ID.test(name) : !read.snapshots.has(name)) throw expired(name);
         return { snapshot: name, format: read === undefined ? 1 : 2 };
       }
       const snapshot =
@@ -178,13 +180,24 @@ export function createRepository(store: ByteStore): Repository {
       if (snapshot === undefined) throw await unknown(ref);
       return { snapshot, format: read === undefined ? 1 : 2 };
     },
+    async find(name) {
+      const read = refFiles.size > 0 ? undefined : await readInfo();
+      const isTag =
+        read === undefined ? (await readRefFile(`tag.${name}`)) !== undefined : read.tags.has(name);
+      if (isTag) return { kind: "tag", name };
+      const isSnapshot =
+        read === undefined
+          ? SNAPSHOT_ID.test(name) && (await store.stat(`snapshots/${name}`)) !== undefined
+          : read.snapshots.has(name);
+      return isSnapshot ? { kind: "snapshot", name } : undefined;
+    },
     get containers() {
       return info?.containers ?? new Map();
     },
     async list() {
       const read = refFiles.size > 0 ? undefined : await readInfo();
       const next = read?.listed ?? (await listFiles());
-      if (JSON.stringify(next) !== JSON.stringify(listed)) listed = next;
+      if (next !== listed && JSON.stringify(next) !== JSON.stringify(listed)) listed = next;
       return listed;
     },
   };
@@ -199,7 +212,7 @@ function parseRef(bytes: Uint8Array, key: string): string {
   } catch {
     // What was received says it.
   }
-  if (typeof snapshot === "string" && /^[0-9A-Z]{20}$/.test(snapshot)) return snapshot;
+  if (typeof snapshot === "string" && SNAPSHOT_ID.test(snapshot)) return snapshot;
   throw damaged(key, `expected {"snapshot": …}, received ${JSON.stringify(text.slice(0, 100))}`);
 }
 
