@@ -329,9 +329,11 @@ function lstatNow(path: string): BigIntStats | undefined {
 export function createFileStore(root: string, mayBlock = false): ByteStore {
   const files = createStoreFiles(root, mayBlock);
   const paths = createStorePaths(root, files.calls);
+  const prefix = root.endsWith(sep) ? root : root + sep;
 
   function pathOf(key: string): string {
-    if (!/(?:^|\/)\.{0,2}(?:\/|$)/.test(key)) return join(root, key);
+    // Such a key needs no normalisation, which would take as long as a call to the file system.
+    if (!/(?:^|\/)\.{0,2}(?:\/|$)/.test(key)) return prefix + key;
     throw new ZpublishError(
       "source-unreadable",
       `expected the key of a file, received ${JSON.stringify(key)}`,

@@ -15,7 +15,6 @@ import { modifiedMsOf } from "../../stores/file-calls.js";
 import { allowedUrl, type ReferenceOptions, shownUrl } from "../../stores/reference-store.js";
 import { type BytePlace, placeOfPart } from "../../zarr/chunk-reader.js";
 import type { PlacedObject } from "../chunk-reader.js";
-import { encodeId } from "./icechunk-file.js";
 import { type ChunkRef, decodeManifest, type Manifest, type VirtualRef } from "./manifest.js";
 import { isoTimeOf, type ManifestExtent } from "./snapshot.js";
 
@@ -94,10 +93,10 @@ export function createChunkPlaces({ store, references, containers }: ChunkPlaces
       return { token, byteLength: bytes.length, read, place: () => undefined };
     }
     const { byteLength } = ref;
-    const target = () =>
-      ref.kind === "virtual" ? targetOf(ref, label) : { store, key: `chunks/${encodeId(ref.id)}` };
+    const target = () => (ref.kind === "virtual" ? targetOf(ref, label) : { store, key: `chunks/${ref.id}` });
     return {
-      ...{ token, byteLength },
+      token,
+      byteLength,
       read(options) {
         const { store, key } = target();
         const { offset, byteLength: length } = resolveObjectRange(label, byteLength, options);
@@ -145,7 +144,7 @@ function tokenOf(ref: ChunkRef): string {
   if (ref.kind === "inline") return `i${hash(ref.bytes)}`;
   const { offset, byteLength } = ref;
   if (ref.kind === "native")
-    return `n${encodeId(ref.id).toLowerCase()}.${offset.toString(36)}.${byteLength.toString(36)}`;
+    return `n${ref.id.toLowerCase()}.${offset.toString(36)}.${byteLength.toString(36)}`;
   return `v${hash([ref.location, offset, byteLength, ref.etag, ref.modified].join("\n"))}`;
 }
 

@@ -180,13 +180,16 @@ export function bytesIn(
 }
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/** Two digits for each ten bits. */
+const PAIRS = Array.from(CROCKFORD, (first) => Array.from(CROCKFORD, (second) => first + second)).flat();
 
 /** Writes an id as files are named: in Crockford's base 32, without padding. */
 export function encodeId(id: Uint8Array): string {
   let text = "";
-  for (let bit = 0; bit < id.length * 8; bit += 5) {
-    const pair = (id[bit >> 3]! << 8) | (id[(bit >> 3) + 1] ?? 0);
-    text += CROCKFORD[(pair >> (11 - (bit & 7))) & 31];
+  for (let bit = 0; bit < id.length * 8; bit += 10) {
+    const at = bit >> 3;
+    const word = (id[at]! << 16) | (id[at + 1]! << 8) | id[at + 2]!;
+    text += PAIRS[(word >> (14 - (bit & 7))) & 1023];
   }
   return text;
 }

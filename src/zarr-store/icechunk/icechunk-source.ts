@@ -4,7 +4,7 @@ import { createSlice, runCooperatively } from "../../event-loop/cooperative-task
 import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import { type ByteStore, schemeOf } from "../../stores/byte-store.js";
 import type { ReferenceOptions } from "../../stores/reference-store.js";
-import type { ChunkKeyEncoding, FileChunks, ShardChunks } from "../../zarr/chunk-reader.js";
+import type { FileChunks, ShardChunks } from "../../zarr/chunk-reader.js";
 import {
   nameProblem,
   printablePath,
@@ -62,8 +62,9 @@ export function createIcechunkSource(options: IcechunkSourceOptions): Source {
         const { directory, keyEncoding } = source;
         const start = directory === "" ? 0 : directory.length + 1;
         const isScalar = manifests[0]?.from.length === 0;
+        const first = start + (keyEncoding.name === "default" ? 2 : 0);
         return openPlacedChunkReader(source, store.identity, (path) =>
-          find(isScalar ? [] : coordsOf(path.slice(start), keyEncoding), path),
+          find(isScalar ? [] : coordsOf(path, first), path),
         );
       },
     });
@@ -126,11 +127,20 @@ export function createIcechunkSource(options: IcechunkSourceOptions): Source {
   };
 }
 
-/** Returns the coordinates in the key of a chunk below its array. */
-function coordsOf(key: string, { name, separator }: ChunkKeyEncoding): number[] {
-  const parts = key.split(separator);
-  if (name === "default") parts.shift();
-  return parts.map(Number);
+/** Returns the coordinates in the key of a chunk. @param first Place of the first of them. */
+function coordsOf(key: string, first: number): number[] {
+  const coords: number[] = [];
+  let index = 0;
+  for (let at = first; at < key.length; at++) {
+    const digit = key.charCodeAt(at) - 0x30;
+    if (digit >= 0) index = index * 10 + digit;
+    else {
+      coords.push(index);
+      index = 0;
+    }
+  }
+  coords.push(index);
+  return coords;
 }
 
 /** Names the containers of virtual chunks that may not be read, one line each. */

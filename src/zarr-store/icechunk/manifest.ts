@@ -6,6 +6,7 @@ import {
   bytesIn,
   damaged,
   decodeIcechunkFile,
+  encodeId,
   type FlatTable,
   type FlatVector,
   vectorAt,
@@ -17,8 +18,8 @@ export type ChunkRef = NativeRef | VirtualRef | { readonly kind: "inline"; reado
 /** Bytes of a file of the repository. */
 interface NativeRef {
   readonly kind: "native";
-  /** Id of the file, 12 bytes. */
-  readonly id: Uint8Array;
+  /** Id of the file, as it is named. */
+  readonly id: string;
   readonly offset: number;
   readonly byteLength: number;
 }
@@ -299,7 +300,7 @@ function refOf(
   if (byteLength === 0) return undefined;
   const kind = records[start];
   const bytes = records.subarray(start + 1, start + 1 + (kind === NATIVE ? ID_BYTES : byteLength));
-  if (kind === NATIVE) return { kind: "native", id: bytes, offset, byteLength };
+  if (kind === NATIVE) return { kind: "native", id: encodeId(bytes), offset, byteLength };
   if (kind === INLINED) return { kind: "inline", bytes };
   const head = new DataView(records.buffer, records.byteOffset + start, 9);
   const etagEnd = start + 9 + head.getUint16(5, true);
