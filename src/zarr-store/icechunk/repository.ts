@@ -39,12 +39,11 @@ export function looksLikeRepository(names: readonly string[]): boolean {
 export async function isRepository(store: ByteStore): Promise<boolean> {
   const range = { offset: 0, byteLength: FILE_HEADER_BYTES };
   const head = await store.read(REPO, { range }).catch((error: unknown) => {
-    // Shorter than a header.
-    if (!(error instanceof ZpublishError) || error.code !== "corrupt-chunk") throw error;
+    // It is shorter than a header, or the directory of a group of that name.
+    if (!(error instanceof ZpublishError)) throw error;
     return undefined;
   });
-  if (head !== undefined) return isIcechunkFile(head.bytes);
-  return (await store.stat(MAIN)) !== undefined;
+  return head === undefined ? (await store.stat(MAIN)) !== undefined : isIcechunkFile(head.bytes);
 }
 
 /** What names lead to at present. */

@@ -1,9 +1,11 @@
 import t from "tap";
 import { openChunkReader } from "../../../src/open/chunk-reader.js";
+import { openSource } from "../../../src/open/open-source.js";
+import { createFileStore } from "../../../src/stores/file-store.js";
 import type { StoredArray } from "../../../src/zarr/stored-array.js";
 import type { StoredTree } from "../../../src/zarr/stored-tree.js";
 import { createIcechunkSource } from "../../../src/zarr-store/icechunk/icechunk-source.js";
-import type { RepositoryRef } from "../../../src/zarr-store/icechunk/repository.js";
+import { isRepository, type RepositoryRef } from "../../../src/zarr-store/icechunk/repository.js";
 import {
   type ChunkRefSpec,
   fileOf,
@@ -13,7 +15,7 @@ import {
 } from "../../support/icechunk-repository.js";
 import { LOCATION_DICTIONARY, LOCATIONS } from "../../support/locations-dictionary.js";
 import { createMemoryStore } from "../../support/memory-store.js";
-import { v3Array, v3Group } from "../../support/write-store.js";
+import { makeDirectory, v3Array, v3Group, writeFiles } from "../../support/write-store.js";
 
 const MAIN: RepositoryRef = { kind: "branch", name: "main" };
 const row = { ...v3Array, shape: [8], attributes: { units: "K" }, dimension_names: ["x"] };
@@ -278,4 +280,18 @@ t.test("what is damaged, missing, too new or offline is refused by name", async 
     references: { folder: "", isAllowed: () => false, openTarget: () => ({ store: none, key: "" }) },
   });
   await t.rejects(empty.readTree(), { message: /no Icechunk repository: expected 'repo' or/ });
+});
+
+t.test("a Zarr store with a group of the name is no repository", async (t) => {
+  const directory = await makeDirectory(t);
+  await writeFiles(directory, { "zarr.json": v3Group, "repo/zarr.json": v3Group, "refs/zarr.json": v3Group });
+  t.notOk(await isRepository(createFileStore(directory)));
+  t.match((await (await openSource(directory)).readTree()).groups, [
+    { path: "/" },
+    { path: "/refs" },
+    { path: "/repo" },
+  ]);
+  t.notOk(await isRepository(createMemoryStore({ repo: "short" })));
+  t.ok(await isRepository(createMemoryStore(repositoryFiles(SPEC))));
+  t.ok(await isRepository(createMemoryStore(repositoryFiles({ ...SPEC, format: 1 }))));
 });
