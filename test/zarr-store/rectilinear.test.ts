@@ -1,110 +1,12 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import fc from "fast-check";
-import t, { type Test } from "tap";
-import type { DatasetConfig } from "../../src/config/config.js";
+import t from "tap";
+import { compareItems, datasetAt } from "../support/clients/compare-items.js";
 import { readWithZarrita } from "../support/clients/zarrita-reader.js";
-import { effort } from "../support/effort.js";
-import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import { runProgram } from "../support/servers/run-program.js";
 import { type RunningServer, startServer } from "../support/servers/start-server.js";
 import { type RectilinearSpec, rectilinearFiles, writeRectilinear } from "../support/write-rectilinear.js";
 import { makeDirectory, v3Array, v3Group, writeFiles } from "../support/write-store.js";
-import { writeZip } from "../support/write-zip.js";
-
-function datasetAt(location: string, more: Partial<DatasetConfig> = {}): DatasetConfig {
-  return { id: "d", location, immutable: false, encoding: {}, variables: {}, ...more };
-}
-
-/** Compares the items of arrays with what zarrita reads below both prefixes. */
-async function compare(t: Test, url: string, expected: ReadonlyMap<string, readonly number[]>, note = "") {
-  for (const [prefix, version] of [
-    ["zarr", "v2"],
-    ["zarr3", "any"],
-  ] as const) {
-    const read = await readWithZarrita(`${url}/datasets/d/${prefix}`, [...expected.keys()], version);
-    for (const { path, items, problem } of read)
-      t.strictSame([problem, items], [undefined, expected.get(path)], `${note} ${prefix} ${path}`);
-  }
-}
-
-const lengthsArbitrary = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 5 });
-
-/** Arrays of 1 to 4 axes; the last chunk may reach beyond the array. */
-const specArbitrary: fc.Arbitrary<RectilinearSpec> = fc
-  .array(lengthsArbitrary, { minLength: 1, maxLength: 4 })
-  // All chunks of an array are asked for.
-  .map((lengths) => lengths.map((list) => list.slice(0, 7 - lengths.length)))
-  .chain((lengths) => {
-    const sums = lengths.map((list) => list.reduce((sum, length) => sum + length, 0));
-    return fc.record({
-      type: fc.constantFrom("uint8", "int16", "int32", "float32", "float64"),
-      shape: fc.tuple(
-        ...sums.map((sum, axis) =>
-          fc.integer({ min: Math.max(1, sum - lengths[axis]!.at(-1)! - 1), max: sum }),
-        ),
-      ),
-      lengths: fc.constant(lengths),
-      decodedLengths: fc.option(
-        fc.tuple(
-          ...lengths.map((list) =>
-            fc.tuple(...list.map((length) => fc.integer({ min: length, max: length + 2 }))),
-          ),
-        ),
-        { nil: undefined },
-      ),
-      axisOrder: fc.option(
-        fc.shuffledSubarray(
-          lengths.map((_, axis) => axis),
-          { minLength: lengths.length },
-        ),
-        { nil: undefined },
-      ),
-      isCompressed: fc.boolean(),
-      keyEncoding: fc.record({
-        name: fc.constantFrom("default", "v2"),
-        separator: fc.constantFrom(".", "/"),
-      }),
-      fill: fc.constantFrom(0, 7),
-      names: fc.option(fc.constant(lengths.map((_, axis) => `d${axis}`)), { nil: undefined }),
-      isAbsent: fc.constantFrom(
-        () => false,
-        () => true,
-        (coords: readonly number[]) => coords.reduce((sum, each) => sum + each, 0) % 3 === 0,
-      ),
-    });
-  });
-
-/** Shards that are multiples of their chunks. */
-const shardedArbitrary = fc
-  .tuple(specArbitrary, fc.integer({ min: 1, max: 3 }))
-  .map(([{ decodedLengths: _none, ...spec }, inner]) => ({
-    ...spec,
-    lengths: spec.lengths.map((lengths) => lengths.map((length) => length * inner)),
-    shape: spec.shape.map((length) => length * inner - 1 || 1),
-    inner: spec.shape.map(() => inner),
-  }));
-
-t.test("clients of both versions read every array as it was written", async (t) => {
-  const directory = await makeDirectory(t);
-  const expected = new Map<string, readonly number[]>();
-  const specs = [
-    ...fc.sample(specArbitrary, { numRuns: effort(120), seed: 28 }),
-    ...fc.sample(shardedArbitrary, { numRuns: effort(60), seed: 29 }),
-  ];
-  await writeFiles(directory, { "zarr.json": v3Group });
-  for (const [number, spec] of specs.entries()) {
-    const { files, items } = rectilinearFiles(spec);
-    await writeFiles(join(directory, `v${number}`), files);
-    expected.set(`v${number}`, items);
-  }
-  const { url, lines } = await startServer(t, { datasets: [datasetAt(directory)] });
-  await compare(t, url, expected);
-  t.strictSame(
-    lines.filter(({ level }) => Number(level) >= 50),
-    [],
-  );
-});
 
 /** Six steps in chunks of 2, 2, 1 and 1, which are served in chunks of 2. */
 const STEPS: RectilinearSpec = { type: "uint8", shape: [6, 2], lengths: [[2, 2, 1, 1], [2]] };
@@ -208,7 +110,7 @@ t.test("they are served in other chunks and levels, and selected from", async (t
     overviews: { levels: 1, method: "mean" },
   });
   const { url, get } = await startServer(t, { datasets: [served] });
-  await compare(t, url, new Map([["v", items]]));
+  await compareItems(t, url, new Map([["v", items]]));
   const read = async (store: string, paths: readonly string[]) =>
     (await readWithZarrita(`${url}/datasets/d/${store}`, paths)).map(
       ({ items, problem }) => problem ?? items,
@@ -232,68 +134,26 @@ t.test("they are served in other chunks and levels, and selected from", async (t
   t.strictSame(values, expectedRows);
 });
 
-t.test("they are read from other machines, from archives and by references", async (t) => {
-  const spec: RectilinearSpec = {
-    ...STEPS,
-    lengths: [
-      [1, 3, 2],
-      [1, 1],
-    ],
-    isCompressed: true,
-    names: ["y", "x"],
-  };
-  const sharded: RectilinearSpec = {
-    type: "int16",
-    shape: [5_000],
-    lengths: [[2_000, 1_000, 2_000]],
-    inner: [1_000],
-  };
-  const all = { v: rectilinearFiles(spec), s: rectilinearFiles(sharded) };
-  const documents = Object.fromEntries(
-    Object.entries(all).map(([name, { files }]) => [name, files["zarr.json"]!]),
-  );
-  const root = {
-    ...v3Group,
-    consolidated_metadata: { kind: "inline", must_understand: false, metadata: documents },
-  };
-  const objects: Record<string, Uint8Array> = { "zarr.json": Buffer.from(JSON.stringify(root)) };
-  for (const [name, { files }] of Object.entries(all))
-    for (const [key, file] of Object.entries(files))
-      objects[`${name}/${key}`] = file instanceof Uint8Array ? file : Buffer.from(JSON.stringify(file));
-  const expected = new Map(Object.entries(all).map(([name, { items }]) => [name, items]));
-
-  const prefixed = Object.fromEntries(
-    Object.entries(objects).map(([key, bytes]) => [`a.zarr/${key}`, bytes]),
-  );
-  const origin = await startFaultyOrigin(t, { objects: prefixed });
-  const remote = await startServer(t, { datasets: [datasetAt(`${origin.url}/a.zarr`)] });
-  await compare(t, remote.url, expected, "http");
-
+t.test("a coordinate is selected by its values, also after they were rewritten in place", async (t) => {
   const directory = await makeDirectory(t);
-  const entries = Object.entries(objects).map(([name, content]) => ({ name, content }));
-  await writeFiles(directory, { "a.zip": writeZip(entries) });
-  const zipped = await startServer(t, { datasets: [datasetAt(join(directory, "a.zip"))] });
-  await compare(t, zipped.url, expected, "zip");
-
-  await writeFiles(
-    directory,
-    Object.fromEntries(Object.entries(objects).map(([key, bytes]) => [`s/${key}`, bytes])),
-  );
-  const refs = Object.fromEntries(
-    Object.entries(objects).map(([key, bytes]) => [
-      key,
-      key.endsWith("json") ? Buffer.from(bytes).toString() : [`s/${key}`],
-    ]),
-  );
-  await writeFiles(directory, { "refs.json": { version: 1, refs } });
-  const referred = await startServer(t, { datasets: [datasetAt(join(directory, "refs.json"))] });
-  await compare(t, referred.url, expected, "references");
-
-  const { stdout } = await runProgram(["references", join(directory, "s")]);
-  const told = (JSON.parse(stdout) as { refs: Record<string, unknown> }).refs;
-  t.strictSame(told["s/4"], [join(directory, "s/s/c/2"), 2_000, 2_000], "a chunk of the last shard");
-  const made = Buffer.from(await (await remote.get("/datasets/d/zarr/v/1.0")).arrayBuffer());
-  t.equal(told["v/1.0"], `base64:${made.toString("base64")}`, "is put together, so that no place has it");
+  const lengths = [[2, 1, 2]];
+  const { files } = rectilinearFiles({
+    type: "uint8",
+    shape: [5],
+    lengths,
+    names: ["x"],
+    valueAt: (place) => place,
+  });
+  await writeFiles(directory, { "zarr.json": v3Group });
+  await writeFiles(join(directory, "x"), files);
+  const { get } = await startServer(t, { datasets: [datasetAt(directory)] });
+  const selected = async (label: number) => {
+    const answer = await get(`/datasets/d/select?var=x&x=${label}&f=npy`);
+    return [answer.status, Buffer.from(await answer.arrayBuffer()).at(-1)];
+  };
+  t.strictSame(await selected(3), [200, 3]);
+  await writeFile(join(directory, "x/c/2"), Uint8Array.of(13, 14));
+  t.strictSame(await selected(13), [200, 13]);
 });
 
 t.test("what cannot be served is refused by name, and the rest is served", async (t) => {
