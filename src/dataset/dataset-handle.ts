@@ -68,8 +68,7 @@ export function createDatasetHandle(
   const { id } = config;
   const cacheControl = config.cacheControl ?? cacheControlDefault;
   const { version } = config;
-  const versionsNow = () => config.versions ?? source.versions;
-  const options = () => ({ maxChunkBytes, openLevelReader, version, versions: versionsNow() });
+  const options = () => ({ maxChunkBytes, openLevelReader, version, versions: handle.versions });
   let fingerprint: string | undefined;
   /** Refreshes in a row that found something unreadable. */
   let refusals = 0;
@@ -148,7 +147,7 @@ export function createDatasetHandle(
   const handle = {
     ...{ id, config },
     get versions() {
-      return versionsNow();
+      return config.versions ?? source.versions;
     },
     snapshot: undefined as DatasetSnapshot | undefined,
     check: () => (source.check === undefined ? open() : source.check()),

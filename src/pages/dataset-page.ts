@@ -133,7 +133,7 @@ function versionFact(page: DatasetPage): [term: string, fact: Markup][] {
   return [
     [
       "Version",
-      markup`<bdi>${name}</bdi> <span class="muted">${found && textOf(found)}</span> of <a href="${samePage(page, dataset)}"><bdi>${dataset}</bdi> as it is now</a>`,
+      markup`<bdi>${name}</bdi> <span class="muted">${found && textOf(found)}</span>, not <a href="${samePage(page, dataset)}"><bdi>${dataset}</bdi> as it is now</a>`,
     ],
   ];
 }

@@ -219,7 +219,7 @@ t.test("the page of a dataset lists its versions, and that of a version leads ba
   const at = await textOf("/datasets/x@v1/groups/g?token=a");
   t.match(
     at,
-    '<bdi>v1</bdi> <span class="muted">2026-11-05 10:20 · &lt;first&gt;</span> of <a href="../../../datasets/x/groups/g?token=a"',
+    '<bdi>v1</bdi> <span class="muted">2026-11-05 10:20 · &lt;first&gt;</span>, not <a href="../../../datasets/x/groups/g?token=a"',
   );
   t.match(at, 'href="../../../datasets/x@v2/groups/g?token=a"');
   t.match(await textOf("/datasets/x@v1/"), "/datasets/x@v1.zarr");

@@ -409,6 +409,7 @@ function createVersionList(context: PluginContext): Route {
 
   const operation = {
     summary: "Branches, tags and snapshots of a dataset, the newest of each first; empty if it keeps none",
+    description: "The id of a version takes the place of the dataset's in all paths: `/datasets/air@v1/info`",
     ...{ contentType: JSON_TYPE, schema: VERSIONS, query: VERSION_PARAMETERS, ranged: true },
   };
   return datasetRoute(context, path, operation, answer);

@@ -83,7 +83,7 @@ t.test("datasets of providers have versions, which come and go with them", async
     const source = given?.source;
     return source && { ...given, source: { ...source, versions: kept.versions } };
   };
-  const { registry } = await openRegistry([provider], { configured: ["c"] });
+  const { registry, scheduler, lines } = await openRegistry([provider], { configured: ["c"] });
   const snapshot = await registry.open("p~a@v1");
   t.match(snapshot, { id: "p~a@v1", version: { dataset: "p~a", name: "v1" }, immutable: true });
   t.equal(await registry.refreshBeforeNotFound(snapshot), snapshot, "nothing in it changes");
@@ -106,8 +106,12 @@ t.test("datasets of providers have versions, which come and go with them", async
   t.same(kept.closed, ["v1"]);
   await t.rejects(async () => registry.open("p~a@v1"), { message: "Dataset 'p~a@v1' not found" });
   t.equal(registry.get("p~b@v2").id, "p~b@v2");
+  const next = await openRegistry([provider], { configured: ["c"], former: { registry, scheduler, lines } });
   await registry.close();
-  t.same(kept.closed, ["v1", "v2"]);
+  t.same(kept.closed, ["v1", "v2"], "a registry that takes over opens its own");
+  t.match(await next.registry.open("p~b@v2"), { id: "p~b@v2" });
+  await next.registry.close();
+  t.same(kept.closed, ["v1", "v2", "v2"]);
 });
 
 t.test("versions count among the datasets that may be open, and outlive the closing of theirs", async (t) => {
