@@ -42,7 +42,7 @@ export interface PlacedObject {
   readonly token: string;
   readonly byteLength: number;
   /** Reads all of it, or a part; at once if its store does. @throws ZpublishError as `ByteStore.read`; `source-unreadable` if it is not there */
-  read(options: ReadObjectOptions): MaybePromise<Uint8Array<ArrayBuffer>>;
+  read(options: Pick<ReadObjectOptions, "range" | "allocate">): MaybePromise<Uint8Array<ArrayBuffer>>;
   /** As in `ByteStore`. */
   place(): MaybePromise<BytePlace | undefined>;
 }

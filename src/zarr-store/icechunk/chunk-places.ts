@@ -102,11 +102,14 @@ export function createChunkPlaces({ store, references, containers }: ChunkPlaces
         const { offset, byteLength: length } = resolveObjectRange(label, byteLength, options);
         const range = { offset: ref.offset + offset, byteLength: length };
         const ifMatch = ref.kind === "virtual" && ref.etag !== undefined ? `"${bare(ref.etag)}"` : undefined;
-        return whenDone((store.local ?? store).read(key, { ...options, range, ifMatch }), (found) => {
-          if (found === undefined) throw missing(ref.kind === "virtual" ? shownUrl(ref.location) : key);
-          if (ref.kind === "virtual") assertUnchanged(ref, found.version, label, store.local !== undefined);
-          return found.bytes;
-        });
+        return whenDone(
+          (store.local ?? store).read(key, { range, ifMatch, allocate: options.allocate }),
+          (found) => {
+            if (found === undefined) throw missing(ref.kind === "virtual" ? shownUrl(ref.location) : key);
+            if (ref.kind === "virtual") assertUnchanged(ref, found.version, label, store.local !== undefined);
+            return found.bytes;
+          },
+        );
       },
       place() {
         const { store, key } = target();
