@@ -194,6 +194,18 @@ const TARGETS: readonly TargetRule[] = [
   predictor(2, 2, true),
   ...[2, 4, 8].map((itemSize) => predictor(3, itemSize, false)),
   { codec: { id: "jpeg" }, itemSize: 1, from: "tiles" },
+  raw({
+    id: "cast_value",
+    ...{
+      dtype: "<f4",
+      astype: "<i4",
+      rounding: "towards-zero",
+      out_of_range: "refuse",
+      decode: [["0", "9.0"]],
+    },
+  }),
+  raw({ id: "scale_offset", dtype: "<f4", astype: "<f4", scale: "10", offset: "3" }),
+  raw({ id: "v3-packbits", componentSize: 1, firstBit: 0, bits: 8, isSigned: false, padding: "none" }),
   raw({ id: "hdf5-bits", size: 4, precision: 20, offset: 3, signed: true, endian: "big" }),
 ];
 
