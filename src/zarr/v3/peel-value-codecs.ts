@@ -97,13 +97,12 @@ function packedNumbers(document: JsonObject, chain: readonly JsonValue[]): JsonO
   const isNaNMark = (key: string) => Number.isNaN(floatOf(maskFloat(attrs[key] as JsonValue)));
   const marked = MASKS.find((key) => Object.hasOwn(attrs, key) && !isNaNMark(key));
   if (marked !== undefined) return `${marked} is another number than NaN`;
-  return exactNumbers(document.fill_value, MASKS.reduce(withoutKey, attrs), {
-    dataType,
-    packed,
+  const packing = {
     scale: Number(scaling?.scale ?? 1),
     offset: Number(scaling?.offset ?? 0),
     mark: map[0] && Number(map[0][0]),
-  });
+  };
+  return exactNumbers(document.fill_value, MASKS.reduce(withoutKey, attrs), dataType, packed, packing);
 }
 
 /** Parses the codecs on values that a chain begins with; empty if there are others between or after them. */
@@ -120,19 +119,25 @@ function leadingSpecs(chain: readonly JsonValue[], decodedType: JsonValue): Code
   });
 }
 
-/** Packed numbers, and how the registry decodes them: `stored / scale + offset`. */
-interface Packed {
-  readonly dataType: DataType;
-  readonly packed: DataType;
+/** How the registry decodes: `stored / scale + offset`, or NaN for the mark. */
+interface Packing {
   readonly scale: number;
   readonly offset: number;
-  /** Stored number that is NaN; undefined if none is. */
   readonly mark: number | undefined;
 }
 
-function exactNumbers(fillValue: JsonValue | undefined, attrs: JsonObject, numbers: Packed) {
-  const { dataType, packed, scale, offset, mark } = numbers;
-  const factor = 1 / shortestFloat(scale, dataType.itemSize);
+/** Compares what CF unpacks with what the registry decodes. Returns as {@link packedNumbers}. */
+function exactNumbers(
+  fillValue: JsonValue | undefined,
+  attrs: JsonObject,
+  dataType: DataType,
+  packed: DataType,
+  { scale, offset, mark }: Packing,
+): JsonObject | string {
+  const { itemSize } = dataType;
+  const round = itemSize === 4 ? Math.fround : Number;
+  const decode = (stored: number) => round(round(stored / scale) + offset);
+  const factor = 1 / shortestFloat(scale, itemSize);
   const attributes: JsonObject = {
     ...attrs,
     scale_factor: pythonFloat(factor),
@@ -141,50 +146,37 @@ function exactNumbers(fillValue: JsonValue | undefined, attrs: JsonObject, numbe
   };
   // xarray of 2023 computes with single floats sometimes, later versions with double ones always.
   const isSingle = cfDecodingOf(packed, attributes, mark ?? null).itemSize === 4;
-  const unpack = (stored: number): number => {
+  const isSame = (stored: number): boolean => {
+    const value = decode(stored);
     const single = Math.fround(Math.fround(stored * Math.fround(factor)) + Math.fround(offset));
-    const value = stored * factor + offset;
-    return isSingle && single !== value ? Number.NaN : value;
+    const isExact = Object.is(value, stored * factor + offset) && (!isSingle || value === single);
+    return stored === mark || (isExact && Number.isFinite(value));
   };
-  if (!isExactOfAll(numbers, unpack))
-    return `a multiplication with 1/${scale} would not give the same values as the division`;
-  const fill = packedFill(fillValue, numbers);
-  if (fill === undefined) return "no stored number means the fill_value";
-  return { data_type: packed.numpyName, fill_value: fill, attributes };
-}
-
-/**
- * Compares the values of all stored numbers, of which there are at most 65,536. Of 32 bits doubles hold all: dividing by a power of two is
- * as exact as multiplying with its inverse.
- */
-function isExactOfAll(numbers: Packed, unpack: (stored: number) => number): boolean {
-  const { dataType, packed, scale, mark } = numbers;
-  if (packed.itemSize === 4) {
-    const exponent = Math.round(Math.log2(Math.abs(scale)));
-    return dataType.itemSize === 8 && Math.abs(scale) === 2 ** exponent && Math.abs(exponent) < 512;
-  }
-  const [least, greatest] = integerBounds(packed).map(Number) as [number, number];
-  for (let stored = least; stored <= greatest; stored++) {
-    const value = decodedNumber(stored, numbers);
-    const isSame = Number.isFinite(value) && Object.is(value, unpack(stored));
-    if (!isSame && stored !== mark) return false;
-  }
-  return true;
-}
-
-function decodedNumber(stored: number, { dataType, scale, offset }: Packed): number {
-  const round = dataType.itemSize === 4 ? Math.fround : Number;
-  return round(round(stored / scale) + offset);
-}
-
-/** Returns the stored number that means the fill value; undefined if none does. */
-function packedFill(fillValue: JsonValue | undefined, numbers: Packed): number | undefined {
-  const { dataType, packed, scale, offset, mark } = numbers;
+  const areSame = packed.itemSize < 4 ? everyInteger(packed, isSame) : itemSize === 8 && isPowerOfTwo(scale);
+  if (!areSame) return `multiplying with 1/${scale} does not give the same values as dividing`;
   const item = parseV3FillItem(fillValue, dataType);
-  const value = item === null ? undefined : floatOf(fillItemToJson(item, dataType));
-  if (value === undefined || Number.isNaN(value)) return item === null ? undefined : mark;
+  const fill = item === null ? undefined : floatOf(fillItemToJson(item, dataType));
+  const stored = Number.isNaN(fill) ? mark : Math.round(((fill ?? Number.NaN) - offset) * scale) + 0;
   const [least, greatest] = integerBounds(packed);
-  const stored = Math.round((value - offset) * scale) + 0;
-  const isThere = stored >= least && stored <= greatest && stored !== mark;
-  return isThere && Object.is(decodedNumber(stored, numbers), value) ? stored : undefined;
+  const isMeant =
+    stored !== undefined &&
+    (stored === mark
+      ? Number.isNaN(fill)
+      : stored >= least && stored <= greatest && Object.is(decode(stored), fill));
+  return isMeant
+    ? { data_type: packed.numpyName, fill_value: stored, attributes }
+    : "no stored number means the fill_value";
+}
+
+/** Whether dividing and multiplying with the inverse are both exact: doubles hold all integers of 32 bits. */
+function isPowerOfTwo(scale: number): boolean {
+  const exponent = Math.round(Math.log2(Math.abs(scale)));
+  return Math.abs(scale) === 2 ** exponent && Math.abs(exponent) < 512;
+}
+
+/** Tests the integers of a type of at most 16 bits. */
+function everyInteger(type: DataType, test: (integer: number) => boolean): boolean {
+  const [least, greatest] = integerBounds(type).map(Number) as [number, number];
+  for (let integer = least; integer <= greatest; integer++) if (!test(integer)) return false;
+  return true;
 }
