@@ -141,8 +141,10 @@ function fromPlain(value: unknown, seen = new Set<object>()): unknown {
     return value;
   if (value instanceof Map) return new LosslessNumber(value.get("number"));
   seen.add(value);
-  for (const [key, each] of Object.entries(value)) {
-    if (typeof each === "object") (value as Record<string, unknown>)[key] = fromPlain(each, seen);
+  const members = value as Record<string, unknown>;
+  for (const key in members) {
+    const plain = fromPlain(members[key], seen);
+    if (plain !== members[key]) members[key] = plain;
   }
   return value;
 }

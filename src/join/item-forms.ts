@@ -56,9 +56,13 @@ function formDifference(
   };
 }
 
+const packings = new WeakMap<PartStored, Packing>();
+
 /** Returns the packing of a stored array; xarray takes its fill value for a mark of missing values. */
-export function packingOfStored({ attrs, fill }: PartStored): Packing {
-  return packingOf(attrs, fill.served);
+export function packingOfStored(stored: PartStored): Packing {
+  const packing = packings.get(stored) ?? packingOf(stored.attrs, stored.fill.served);
+  packings.set(stored, packing);
+  return packing;
 }
 
 /** Returns a text that is equal for equal JSON values, numbers by their value: 1 and 1.0 are equal, and so are NaN and NaN. */

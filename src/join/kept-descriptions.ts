@@ -22,6 +22,8 @@ const STAMP = ["descriptions 4", ...FORMATS.map(({ id, revision }) => `${id} ${r
 /** Parts to an item of the record, each of which is written and read without a pause; fewer if their places take more than the bytes. */
 const BLOCK = 256;
 const BLOCK_BYTES = 2 ** 20;
+/** Values of coordinates that are shared: to look for one number takes more than it saves. */
+const MIN_SHARED_BYTES = 16;
 /** Pieces that new parts may share. */
 const MAX_PIECES = 10_000;
 /** Bound of the places of chunks: those of 60,000 files of one array, or of three million chunks. Files beyond it are opened. */
@@ -63,7 +65,8 @@ export function createKeptDescriptions(kept: KeptIndexes | undefined, name: stri
 
   function shareArray({ stored, dims, values }: PartArray): PartArray {
     const array = shared({ stored, dims });
-    return values === undefined ? array : { ...array, values: shared(values) };
+    if (values === undefined) return array;
+    return { ...array, values: values.length < MIN_SHARED_BYTES ? values : shared(values) };
   }
 
   function share({ description, places, ...part }: KnownPart): KnownPart {

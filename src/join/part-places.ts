@@ -1,5 +1,6 @@
 import { basename, dirname, join, resolve } from "node:path";
 import { createBoundedMap } from "../collections/bounded-map.js";
+import { type MaybePromise, whenDone } from "../event-loop/maybe-promise.js";
 import { FORMATS } from "../formats/formats.js";
 import { type ChunkIndex, openIndexedChunks } from "../formats/table-chunk-reader.js";
 import { openChunkReader } from "../open/chunk-reader.js";
@@ -86,9 +87,7 @@ const REAL_FOR_MS = 1_000;
 export function createOpenPlaced(locationOf: (name: string) => string, options: OpenSourceOptions) {
   const { stores = [], freshness = DEFAULT_FRESHNESS } = options;
   const known = createBoundedMap<FreshObjects>({ maxEntries: MAX_STORES });
-  const folders = createBoundedMap<{ real: Promise<string | undefined>; untilMs: number }>({
-    maxEntries: MAX_STORES,
-  });
+  const folders = createBoundedMap<{ real: string; untilMs: number }>({ maxEntries: MAX_STORES });
 
   function objectsOf(store: string, location: string): FreshObjects | undefined {
     const found = known.get(store);
@@ -103,12 +102,14 @@ export function createOpenPlaced(locationOf: (name: string) => string, options: 
   }
 
   /** Finds the real path of a folder of stores, which may change while they are served. */
-  function realFolder(folder: string): Promise<string | undefined> {
+  function realFolder(folder: string): MaybePromise<string | undefined> {
     const before = folders.get(folder);
     if (before !== undefined && performance.now() < before.untilMs) return before.real;
-    const real = realPath(folder).catch(() => undefined);
-    folders.set(folder, { real, untilMs: performance.now() + REAL_FOR_MS });
-    return real;
+    const found = realPath(folder).then((real) => {
+      folders.set(folder, { real, untilMs: performance.now() + REAL_FOR_MS });
+      return real;
+    });
+    return found.catch(() => undefined);
   }
 
   function openFile({ name, identity, description }: KnownPart, places: FilePlaces): OpenPlaced | undefined {
@@ -131,22 +132,21 @@ export function createOpenPlaced(locationOf: (name: string) => string, options: 
     };
   }
 
-  async function openStore(
+  function openStore(
     { name, description: { arrays } }: KnownPart,
     { layout, records }: StorePlaces,
-  ): Promise<OpenPlaced | undefined> {
+  ): MaybePromise<OpenPlaced | undefined> {
     const location = resolve(locationOf(name));
-    const folder = await realFolder(dirname(location));
-    if (folder === undefined) return undefined;
-    const root = join(folder, basename(location));
-    return (path) => {
-      const index = arrays.findIndex(({ stored }) => stored.path === path);
-      const source = layout.chunks[index];
-      // Without a record, its documents are not in a directory of its own: those of a store that is one array.
-      if (!source || !records[index]) return undefined;
-      if (lookAtDocuments(root, [path])?.records[0] !== records[index]) return undefined;
-      return openChunkReader({ ...source, root, ...movedTo(root, source, 0) });
-    };
+    return whenDone(realFolder(dirname(location)), (folder) => {
+      if (folder === undefined) return undefined;
+      const root = join(folder, basename(location));
+      return (path) => {
+        const index = arrays.findIndex(({ stored }) => stored.path === path);
+        const source = layout.chunks[index];
+        if (!source || lookAtDocuments(root, [path])?.records[0] !== records[index]) return undefined;
+        return openChunkReader({ ...source, root, ...movedTo(root, source, 0) });
+      };
+    });
   }
 
   return (part: KnownPart) => {

@@ -1,9 +1,8 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { combinations } from "../collections/combinations.js";
 import type { JsonObject } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import type { PartChunkReader, PieceLayout } from "../zarr/chunk-reader.js";
-import type { ItemConversion } from "../zarr/codec-step.js";
 import {
   type ClosedPiece,
   createPartChunkReader,
@@ -196,46 +195,28 @@ function createPartLayout(
   joined: Pick<StoredArray, "fill" | "shape">,
   axis: number,
 ): PartLayout {
-  const isStacked = own.shape.length < joined.shape.length;
-  const { form, content } = formOf(own, isStacked ? axis : undefined, conversion);
-  const { fillItem } = form;
-  const text = `[${stringifyJson(part)},${stringifyJson(path)},${content}]`;
-  const id = createHash("sha256").update(text).digest().toString("hex", 0, 8);
+  const stored = storedLayoutOf(own);
+  const newAxis = own.shape.length < joined.shape.length ? axis : null;
+  const form = newAxis === null ? stored : withAxis(stored, newAxis);
+  const change = conversion === undefined ? null : JSON.stringify(conversion);
+  const id = hash("sha256", JSON.stringify([part, path, newAxis, change, textOf(stored)])).slice(0, 16);
   const title = `part '${part}', array '${path}'`;
-  const hasOwnFill = conversion !== undefined || !isSameItem(fillItem, joined.fill.item);
+  const hasOwnFill = conversion !== undefined || !isSameItem(form.fillItem, joined.fill.item);
   return { layout: Object.freeze({ ...form, name: `${store}\n${id}`, title, conversion, hasOwnFill }), id };
 }
 
-/** Decoding of arrays of equal structure, and its text. */
-interface LayoutForm {
-  readonly axis: number | undefined;
-  readonly conversion: ItemConversion | undefined;
-  readonly form: StoredLayout;
-  readonly content: string;
-}
+/** By the layout, which arrays of the same structure share. */
+const texts = new WeakMap<StoredLayout, string>();
 
-/** By the array object, the form that was asked for last: most parts of a dataset have the same one. */
-const forms = new WeakMap<PartStored, LayoutForm>();
-
-/** Returns the form of a part's chunks. @param axis The axis that is new. */
-function formOf(
-  own: PartStored,
-  axis: number | undefined,
-  conversion: ItemConversion | undefined,
-): LayoutForm {
-  const before = forms.get(own);
-  if (before !== undefined && before.axis === axis && before.conversion === conversion) return before;
-  const stored = storedLayoutOf(own);
-  const form = axis === undefined ? stored : withAxis(stored, axis);
-  const { fillItem, maxStoredByteLength: _bound, ...rest } = form;
-  const content = stringifyJson({
-    ...rest,
-    conversion: conversion === undefined ? null : JSON.stringify(conversion),
-    fill: fillItem && Buffer.from(fillItem).toString("hex"),
-  } as unknown as JsonObject);
-  const found = { axis, conversion, form, content };
-  forms.set(own, found);
-  return found;
+/** Returns a text that is equal for layouts that decode alike. */
+function textOf(layout: StoredLayout): string {
+  const known = texts.get(layout);
+  if (known !== undefined) return known;
+  const { fillItem, maxStoredByteLength: _bound, ...rest } = layout;
+  const fill = fillItem && Buffer.from(fillItem).toString("hex");
+  const text = stringifyJson({ ...rest, fill } as unknown as JsonObject);
+  texts.set(layout, text);
+  return text;
 }
 
 /** Returns a layout with another axis, along which chunks have length 1. */

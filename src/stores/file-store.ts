@@ -46,6 +46,30 @@ interface VerifiedDirectory {
 const verifiedDirectories = createBoundedMap<VerifiedDirectory>({ maxEntries: 32_768 });
 
 /**
+ * Verifies a directory of a store on a local file system at once; undefined if that has to wait, since a link or a mount leads to it.
+ * @param root Absolute real path of the store.
+ */
+export function verifyNow(root: string, directory: string): VerifiedDirectory | undefined {
+  // Another file system may be mounted in the store.
+  const device = isOnLocalFileSystem(directory) ? directoryDeviceNow(root) : undefined;
+  if (device === undefined) return undefined;
+  // From the root downwards: what is below a link may be on a file system that does not answer.
+  let path = root;
+  for (const name of directory === root ? [] : relative(root, directory).split(sep)) {
+    path = join(path, name);
+    if (directoryDeviceNow(path) !== device) return undefined;
+  }
+  for (const real of [root, directory]) verifiedDirectories.set(real, { real, device });
+  return { real: directory, device };
+}
+
+/** Returns the device of what is a directory itself, and no link to one. */
+function directoryDeviceNow(path: string): bigint | undefined {
+  const found = lstatNow(path);
+  return found?.isDirectory() ? found.dev : undefined;
+}
+
+/**
  * Creates the directories and links of a store. A path whose real path is outside of the store is refused.
  * @param root Absolute real path of the store.
  */
@@ -63,12 +87,6 @@ function createStorePaths(root: string, calls: FileCalls) {
     return rootDevice !== undefined && known !== undefined && isWithinStore(known.real) ? known : undefined;
   }
 
-  /** Returns the device of what is a directory itself, and no link to one. */
-  function deviceNow(path: string): bigint | undefined {
-    const found = lstatNow(path);
-    return found?.isDirectory() ? found.dev : undefined;
-  }
-
   function assertWithinStore(real: string, label: Label): void {
     if (!isWithinStore(real)) throw unreadable(label, "is reached by a link that leaves the store");
   }
@@ -84,20 +102,10 @@ function createStorePaths(root: string, calls: FileCalls) {
   return {
     /** Returns a directory that has been verified before; else undefined. Does no I/O. */
     verified,
-    /** Verifies a directory of a local file system at once; undefined if {@link verify} has to, since a link or a mount leads to it. */
+    /** As the function of that name. */
     verifyNow(directory: string): VerifiedDirectory | undefined {
-      if (!isWithinStore(directory)) return undefined;
-      const device = deviceNow(root);
-      if (device === undefined) return undefined;
-      // From the root downwards: what is below a link may be on a file system that does not answer.
-      let path = root;
-      for (const name of relative(root, directory).split(sep)) {
-        path = join(path, name);
-        if (deviceNow(path) !== device) return undefined;
-      }
-      rootDevice = device;
-      const found = { real: directory, device };
-      verifiedDirectories.set(directory, found);
+      const found = isWithinStore(directory) ? verifyNow(root, directory) : undefined;
+      if (found !== undefined) rootDevice = found.device;
       return found;
     },
     /** Looks up a directory; undefined if it does not exist. @throws ZpublishError `source-unreadable` */
@@ -182,8 +190,7 @@ export function createStoreFiles(root: string, mayBlock = false): StoreFiles {
     const directory = dirname(path);
     const known = paths.verified(directory);
     if (known !== undefined || !calls.isLocal || !direct.isQuick) return known;
-    // Another file system may be mounted in the store.
-    return isOnLocalFileSystem(directory) ? direct.run(() => paths.verifyNow(directory)) : undefined;
+    return direct.run(() => paths.verifyNow(directory));
   }
 
   /** Same as {@link lstatInMemory}, if the metadata may have to come from a disk. */
