@@ -9,6 +9,8 @@ export interface BenchOptions {
   readonly peers: readonly string[];
   /** Whether bare uWebSockets.js is measured with the headers of zpublish, too. */
   readonly hasSameHeaders: boolean;
+  /** Connections of the rows. Default: 32, or 8 for fresh servers. */
+  readonly connections: number | undefined;
   /** Another checkout, whose build is measured by turns with this one. */
   readonly against: string | undefined;
   /** Folder of the files of `foreign-files`. */
@@ -32,6 +34,7 @@ export function parseBenchOptions(args: readonly string[], known: readonly strin
       small: { type: "boolean", default: false },
       peer: { type: "string", multiple: true, default: [] },
       "same-headers": { type: "boolean", default: false },
+      connections: { type: "string" },
       against: { type: "string" },
       directory: { type: "string" },
       outcomes: { type: "string" },
@@ -49,6 +52,8 @@ export function parseBenchOptions(args: readonly string[], known: readonly strin
     isSmall: values.small,
     peers: values.peer,
     hasSameHeaders: values["same-headers"],
+    connections:
+      values.connections === undefined ? undefined : wholeNumber("--connections", values.connections),
     against: values.against,
     directory: values.directory,
     outcomes: values.outcomes,

@@ -35,6 +35,7 @@ behaves under load and scales. Data are made at the first run (about 1.5 GB, of 
   --against DIR    another checkout, built: each zpublish is measured twice, by turns with that build
   --peer URL       a running server that has the stores as /datasets/mib, /datasets/kib64, /datasets/many; repeatable
   --same-headers   one subject more in the rows: bare uWebSockets.js that sends zpublish's headers, too
+  --connections N  connections of the rows (default 32, or 8 for fresh servers)
   --directory DIR  the files of foreign-files
   --outcomes FILE  what foreign-files finds, file by file, as JSON
 
@@ -135,9 +136,9 @@ async function measure(names: readonly string[], asked: BenchOptions): Promise<v
 }
 
 function contextOf(name: string, asked: BenchOptions, onProgress: BenchContext["onProgress"]): BenchContext {
-  const { isSmall, rounds, seconds, peers, hasSameHeaders, against } = asked;
+  const { isSmall, rounds, seconds, peers, hasSameHeaders, connections, against } = asked;
   return {
-    ...{ size: isSmall ? "small" : "full", rounds, seconds, peers, hasSameHeaders, onProgress },
+    ...{ size: isSmall ? "small" : "full", rounds, seconds, peers, hasSameHeaders, connections, onProgress },
     builds: [THIS_BUILD, ...(against === undefined ? [] : [baseBuild(against)])],
     freshFolder(label) {
       const path = join(SCRATCH, name, label);

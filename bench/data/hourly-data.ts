@@ -192,11 +192,3 @@ function netcdf3Hour(hour: number): Buffer {
     ],
   );
 }
-
-/** Tells if Python is there with what NetCDF-4 files are written with. */
-export async function canWriteNetcdf4(): Promise<boolean> {
-  return runChild(PYTHON, ["-c", "import h5py, netCDF4"]).then(
-    () => true,
-    () => false,
-  );
-}

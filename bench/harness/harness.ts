@@ -27,6 +27,8 @@ export interface BenchContext {
   readonly peers: readonly string[];
   /** Whether bare uWebSockets.js is measured with the headers of zpublish, too. */
   readonly hasSameHeaders: boolean;
+  /** As in `BenchOptions`. */
+  readonly connections?: number | undefined;
   /** Empties or makes a folder of that name, for this table and run only. */
   freshFolder(name: string): string;
   /** @param done From 0 to 1, of this table. */

@@ -2,7 +2,6 @@ import { readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as zarr from "zarrita";
 import {
-  canWriteNetcdf4,
   FIELDS,
   fieldOf,
   type HourlyFiles,
@@ -18,7 +17,7 @@ import {
   type Figures,
   perBuild,
 } from "../harness/harness.js";
-import { measureLoad } from "../load/load.js";
+import { type MeasuredLoad, runLoad } from "../load/load.js";
 import { readProcessCost } from "../process-cost.js";
 import { type RunningZpublish, withZpublish } from "../start-zpublish.js";
 import { fetchBody } from "../subjects/check-answers.js";
@@ -40,41 +39,41 @@ const QUIET_MS = 500;
 const JOINED = "joined";
 const STORE = "one store";
 
-/** A year of hourly files as one dataset. */
-export const joined: BenchTable = {
-  title: "a year of hourly files as one dataset: start, chunks beside those of one store, one more file",
-  async *contests(context) {
-    const { size, parent, onProgress } = context;
-    const formats = await formatsOf(size);
-    const files = new Map<HourlyFormat, HourlyFiles>();
-    for (const format of formats) {
-      onProgress(0, `making ${format}`);
-      files.set(format, await openHourlyFiles(format, SIZES[size].hours, parent));
-    }
-    yield {
-      title: "Start, and one more file",
-      contestants: formats.flatMap((format) =>
-        perBuild(context, format, (build) => measureOpening(files.get(format)!, build, context)),
-      ),
-      compared: "ready cold, s",
-      aims: formats.flatMap((of) => [
-        { of, most: 10 },
-        { of, figure: "ready from kept descriptions, s", most: 1 },
-      ]),
-      notes: [
-        `${SIZES[size].hours.toLocaleString("en-US")} files of one hour, 64 × 64 cells of float32.`,
-        "Bytes for one more file are those of read calls of the server, answers to the waiting client included.",
-      ],
-    };
-    for (const format of formats) yield* passedChunks(files.get(format)!, context);
-    yield await piecedChunks(context);
+/** A year of hourly files as one dataset, by the format of the files. */
+export const JOINED_TABLES: Readonly<Record<string, BenchTable>> = {
+  "joined-netcdf4": hourlyTable("netcdf4"),
+  "joined-netcdf3": hourlyTable("netcdf3"),
+  "joined-zarr": hourlyTable("zarr"),
+  "joined-pieces": {
+    title: "chunks that are put together from several Zarr stores, beside chunks that are rechunked",
+    async *contests(context) {
+      yield await piecedChunks(context);
+    },
   },
 };
 
-/** Returns the kinds of files that can be written here; to show that it runs, one is enough. */
-async function formatsOf(size: BenchContext["size"]): Promise<readonly HourlyFormat[]> {
-  if (size === "tiny") return ["netcdf3"];
-  return (await canWriteNetcdf4()) ? ["netcdf4", "netcdf3", "zarr"] : ["netcdf3", "zarr"];
+function hourlyTable(format: HourlyFormat): BenchTable {
+  return {
+    title: `a year of hourly files (${format}) as one dataset: start, one more file, chunks beside those of one store`,
+    async *contests(context) {
+      context.onProgress(0, "making files");
+      const files = await openHourlyFiles(format, SIZES[context.size].hours, context.parent);
+      yield {
+        title: "Start, and one more file",
+        contestants: perBuild(context, format, (build) => measureOpening(files, build, context)),
+        compared: "ready from kept descriptions, s",
+        aims: [
+          { of: format, figure: "ready cold, s", most: 10 },
+          { of: format, most: 1 },
+        ],
+        notes: [
+          `${files.hours.toLocaleString("en-US")} files of one hour, 64 × 64 cells of float32.`,
+          "Bytes for one more file are those of read calls of the server, answers to the waiting client included.",
+        ],
+      };
+      yield passedChunks(files, context);
+    },
+  };
 }
 
 async function measureOpening(
@@ -92,6 +91,7 @@ async function measureOpening(
   });
   return withZpublish(settings, async (server) => {
     const resident = residentMib(server);
+    const readyCpuSeconds = cpuSecondsOf(server);
     const { hours } = files;
     await checkField(server, "hours", hours);
     const before = readBytes(server.pid);
@@ -108,6 +108,7 @@ async function measureOpening(
       await checkField(server, "hours", hours + 1);
       return {
         ...{ "ready cold, s": coldSeconds, "ready from kept descriptions, s": server.readySeconds },
+        "CPU s for that": readyCpuSeconds,
         ...{ "memory, MiB": resident, "one more file is served after, s": addedSeconds },
         "KiB read for it": addedBytes / 1_024,
       };
@@ -118,13 +119,17 @@ async function measureOpening(
 }
 
 /** Waits until a server does nothing: then descriptions are kept. */
-async function untilQuiet({ pid }: RunningZpublish): Promise<void> {
+async function untilQuiet(server: RunningZpublish): Promise<void> {
   for (let before = -1; ; ) {
-    const now = readProcessCost(pid)?.cpuSeconds ?? 0;
+    const now = cpuSecondsOf(server);
     if (now - before < QUIET_CPU_SECONDS) return;
     before = now;
     await sleep(QUIET_MS);
   }
+}
+
+function cpuSecondsOf({ pid }: RunningZpublish): number {
+  return readProcessCost(pid)?.cpuSeconds ?? 0;
 }
 
 /** Returns the bytes that a process has read by calls. */
@@ -156,30 +161,40 @@ async function checkField({ baseUrl }: RunningZpublish, id: string, hours: numbe
   }
 }
 
-/** What is served in both ways, and the keys of the same chunks. */
-interface Compared {
-  readonly title: string;
-  readonly datasets: Readonly<Record<string, unknown>>;
-  readonly hours: number;
-  readonly keys: readonly string[];
-  readonly length: "once" | { readonly seconds: number };
-  /** Whether the chunks have been asked for before. */
-  readonly isAgain: boolean;
-  readonly aim?: number;
+/** Chunks as the files have them, one server for all figures. Files are not open at first: no store has such a thing. */
+function passedChunks({ format, hours, pattern, store }: HourlyFiles, context: BenchContext): Contest {
+  const datasets = { joined: { location: pattern, ...JOIN }, store };
+  const keys = Array.from({ length: hours }, (_, hour) => `field/${hour}.0.0`);
+  const hot = { keys: keys.slice(0, HOT), length: { seconds: context.seconds } };
+  const asked: Asked = {
+    ...{ datasets, hours },
+    loads: {
+      [FIRST]: { keys, length: "once" },
+      [IN_ORDER]: { keys, length: "once" },
+      [`${HOT} of them, µs`]: hot,
+    },
+  };
+  const least = format === "zarr" ? 0.9 : 0.95;
+  return {
+    ...compare(`${format}: CPU of the server per chunk`, asked, FIRST, context),
+    against: [JOINED],
+    aims: [
+      { of: STORE, against: JOINED, least: 0.5 },
+      { of: STORE, against: JOINED, figure: IN_ORDER, least },
+    ],
+  };
 }
 
-/** Chunks as the files have them. */
-async function* passedChunks(files: HourlyFiles, context: BenchContext): AsyncGenerator<Contest> {
-  const { format, hours } = files;
-  const datasets = { joined: { location: files.pattern, ...JOIN }, store: files.store };
-  const keys = Array.from({ length: hours }, (_, hour) => `field/${hour}.0.0`);
-  const common = { datasets, hours, length: "once" as const, isAgain: true, aim: 0.9 };
-  // Those of files that are not open yet: no store has such a thing.
-  const { aim: _, ...first } = { ...common, isAgain: false };
-  yield compare({ ...first, title: `${format}: chunks, each for the first time`, keys }, context);
-  yield compare({ ...common, title: `${format}: all chunks in order, again`, keys }, context);
-  const hot = { keys: keys.slice(0, HOT), length: { seconds: context.seconds } };
-  yield compare({ ...common, title: `${format}: ${HOT} of the chunks`, ...hot }, context);
+const FIRST = "each for the first time, µs";
+const IN_ORDER = "all in order, again, µs";
+
+/** What is served in both ways, and the keys of the same chunks by what is measured: CPU, or chunks per second. */
+interface Asked {
+  readonly datasets: Readonly<Record<string, unknown>>;
+  readonly hours: number;
+  readonly loads: Readonly<
+    Record<string, { readonly keys: readonly string[]; readonly length: MeasuredLoad["length"] }>
+  >;
 }
 
 /** Chunks that are put together from several files, beside chunks that are rechunked. */
@@ -196,20 +211,24 @@ async function piecedChunks(context: BenchContext): Promise<Contest> {
   const first = Math.ceil(monthHours / CHUNK_HOURS);
   const last = Math.floor(hours / (CHUNK_HOURS + 1)) - 1;
   const keys = Array.from({ length: last - first }, (_, at) => `field/${first + at}.0.0`);
-  const length = { seconds: context.seconds };
+  const loads = { [PER_SECOND]: { keys, length: { seconds: context.seconds } } };
   const title = `Pieces of ${months} stores of ${monthHours} hours, beside one store that is rechunked`;
-  return compare({ title, datasets, hours, keys, length, isAgain: false, aim: 0.9 }, context);
+  return {
+    ...compare(title, { datasets, hours, loads }, PER_SECOND, context),
+    against: [STORE],
+    aims: [{ of: JOINED, against: STORE, least: 0.9 }],
+  };
 }
 
-function compare({ title, aim, ...asked }: Compared, context: BenchContext): Contest {
+const PER_SECOND = "chunks/s";
+
+function compare(title: string, asked: Asked, compared: string, context: BenchContext): Contest {
   return {
     title,
     contestants: [JOINED, STORE].flatMap((name) =>
       perBuild(context, name, (build, round) => askFor(name, asked, { build, round }, context)),
     ),
-    compared: "chunks/s",
-    against: [STORE],
-    ...(aim !== undefined && { aims: [{ of: JOINED, against: STORE, least: aim }] }),
+    compared,
     notes: [
       "A fresh server each time, which keeps no chunks. Files stay open as far as there is memory for their indexes.",
     ],
@@ -218,22 +237,27 @@ function compare({ title, aim, ...asked }: Compared, context: BenchContext): Con
 
 function askFor(
   name: string,
-  { datasets, hours, keys, length, isAgain }: Omit<Compared, "title" | "aim">,
+  { datasets, hours, loads }: Asked,
   { build, round }: { readonly build: Build; readonly round: number },
   { freshFolder }: BenchContext,
 ): Promise<Figures> {
   const scratch = freshFolder("server");
+  const id = name === JOINED ? "joined" : "store";
   const args = ["--no-cache", "--refresh", "0"];
-  return withZpublish({ build, datasets, scratch, args }, async (server) => {
-    const id = name === JOINED ? "joined" : "store";
-    const load = {
-      paths: keys.map((key) => `/datasets/${id}/zarr/${key}`),
-      ...{ connections: CONNECTIONS, scratch, unit: "chunks" },
-    };
-    // Opens the dataset, as the first request of any client does.
-    await lengthOf(server, id);
-    if (isAgain) await measureLoad(server, { ...load, length: "once" });
-    const figures = await measureLoad(server, { ...load, length });
+  return withZpublish({ build, datasets: { [id]: datasets[id] }, scratch, args }, async (server) => {
+    const figures: Record<string, number | undefined> = {};
+    for (const [figure, { keys, length }] of Object.entries(loads)) {
+      const paths = keys.map((key) => `/datasets/${id}/zarr/${key}`);
+      const before = cpuSecondsOf(server);
+      const { requests, seconds } = await runLoad(server, {
+        paths,
+        connections: CONNECTIONS,
+        scratch,
+        length,
+      });
+      const used = cpuSecondsOf(server) - before;
+      figures[figure] = figure === PER_SECOND ? requests / seconds : (used * 1e6) / requests;
+    }
     if (round === 0) await checkField(server, id, hours);
     return figures;
   });

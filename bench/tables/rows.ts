@@ -247,7 +247,8 @@ async function createContestant(
   context: BenchContext,
   running: RunningSubject[],
 ): Promise<Contestant> {
-  const { isCold, coldSeconds, answers, paths, connections } = workload;
+  const { isCold, coldSeconds, answers, paths } = workload;
+  const { connections = workload.connections } = context;
   const label = `${subject.name} ${subject.build?.name ?? ""}`.replace(/\W+/g, "-");
   const start = () => subject.start({ ...site, scratch: context.freshFolder(label) });
   const server = await start();

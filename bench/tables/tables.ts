@@ -5,7 +5,7 @@ import { collections } from "./collections.js";
 import { dap } from "./dap.js";
 import { explore } from "./explore.js";
 import { files } from "./files.js";
-import { joined } from "./joined.js";
+import { JOINED_TABLES } from "./joined.js";
 import { latency } from "./latency.js";
 import { overviews, transcodeCold, warm } from "./made-chunks.js";
 import { memory } from "./memory.js";
@@ -30,7 +30,7 @@ export const TABLES: Readonly<Record<string, BenchTable>> = {
   start,
   "request-cost": requestCost,
   collections,
-  joined,
+  ...JOINED_TABLES,
   references,
   select,
   dap,

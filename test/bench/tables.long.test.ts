@@ -33,6 +33,7 @@ const CLIENTS: Readonly<Record<string, Parameters<typeof clientMissing>>> = {
   dap: ["fsspec", "h5netcdf", "h5py", "netcdf4", "xarray"],
   explore: ["chromium"],
   files: ["h5netcdf", "h5py", "netcdf4", "xarray"],
+  "joined-netcdf4": ["h5py", "netcdf4"],
   references: ["h5py", "netcdf4"],
   select: ["h5py", "netcdf4"],
 };
