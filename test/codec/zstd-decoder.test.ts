@@ -49,6 +49,17 @@ t.test("decodes with a dictionary", (t) => {
   t.end();
 });
 
+t.test("refuses an offset that no file has", (t) => {
+  // One literal, and a match whose offset has the code 31: all codes are of one symbol each.
+  const block = [0x08, 0x41, 1, 0x54, 1, 31, 0, 0, 0, 0, 0x80];
+  const frame = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 4, (block.length << 3) | 5, 0, 0, ...block];
+  t.throws(() => decode(Uint8Array.from(frame)), { code: "corrupt-chunk", message: /sequences/ });
+  const near = Uint8Array.from([...frame.slice(0, -6), 2, 0, 1 << 2]);
+  near[6] = ((block.length - 3) << 3) | 5;
+  t.same([...decode(near)], [0x41, 0x41, 0x41, 0x41], "the same with an offset of 1");
+  t.end();
+});
+
 t.test("refuses damaged frames, or decodes them to other bytes; nothing else happens", async (t) => {
   const text = new Uint8Array(
     Buffer.from(Array.from({ length: 900 }, (_, i) => `line ${i % 17} of ${i}\n`).join("")),

@@ -346,7 +346,9 @@ function decodeSequences(
     }
     const offset = offsetOf(value, fresh === 0, repeats);
     const stop = end + fresh + length;
-    if (used + fresh > literals.length || stop > limit || offset > stop - length || offset < 1)
+    // Not a number if its code is of more than 2 GiB.
+    const isBefore = offset >= 1 && offset <= stop - length;
+    if (used + fresh > literals.length || stop > limit || !isBefore)
       throw invalid("sequences of what was decoded before");
     for (const from = used - end; end < stop - length; end++) target[end] = literals[end + from]!;
     used += fresh;
