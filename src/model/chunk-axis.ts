@@ -93,6 +93,7 @@ export function regularLengthOf({ extent, runs }: ChunkAxis, maxChunks: number):
     for (const { length, span } of spans) {
       count += Math.ceil(Math.min(left, span) / length);
       left -= Math.min(left, span);
+      if (left === 0 || count > maxChunks) break;
     }
     return count <= maxChunks;
   };
