@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { createBoundedMap } from "../../collections/bounded-map.js";
+import { createLimiter } from "../../collections/limiter.js";
 import { createSingleFlight } from "../../collections/single-flight.js";
 import { ZpublishError } from "../../errors.js";
 import { type MaybePromise, whenDone } from "../../event-loop/maybe-promise.js";
@@ -25,6 +26,8 @@ const manifests = createBoundedMap<Manifest>({
   byteLengthOf: ({ byteLength }) => byteLength,
 });
 const reading = createSingleFlight<Manifest>();
+/** Manifests that are read at a time, of all repositories and of one: while it is decoded, one takes several times its file. */
+const readers = createLimiter({ maxRunning: 16, maxPerKey: 8, maxWaiting: 10_000 });
 
 /** Where the chunks of a repository lie. */
 export interface ChunkPlacesOptions {
@@ -71,7 +74,8 @@ export function createChunkPlaces({ store, references, containers }: ChunkPlaces
   }
 
   function manifestOf(id: string): MaybePromise<Manifest> {
-    return manifests.get(prefix + id) ?? reading.run(prefix + id, () => readManifest(id));
+    const key = prefix + id;
+    return manifests.get(key) ?? reading.run(key, () => readers.run(store.identity, () => readManifest(id)));
   }
 
   /** Finds the object of a virtual chunk. @throws ZpublishError `unsupported` if it may not be read */

@@ -46,10 +46,6 @@ export function createIcechunkSource(options: IcechunkSourceOptions): Source {
   const { location, store, ref, references, rootArrayName } = options;
   const repository = createRepository(store);
   const places = createChunkPlaces({ store, references, containers: () => repository.containers });
-  // A dataset that is declared immutable has no other name for what a tag leads to.
-  const identity = hashOf(
-    ref.kind === "branch" ? store.identity : `${store.identity}\n${ref.kind} ${ref.name}`,
-  );
   let known: ReadonlyMap<string, KnownNode> = new Map();
   let latest: StoredTree | undefined;
 
@@ -80,12 +76,14 @@ export function createIcechunkSource(options: IcechunkSourceOptions): Source {
     };
   }
 
-  const fingerprintOf = ({ snapshot }: Resolved) => hashOf(`${identity}\n${snapshot}`);
+  const fingerprintOf = ({ snapshot }: Resolved) => hashOf(`${store.identity}\n${snapshot}`);
 
   async function readTree(progress?: (arraysRead: number) => void): Promise<StoredTree> {
     const resolved = await repository.resolve(ref);
     const fingerprint = fingerprintOf(resolved);
     if (latest?.fingerprint === fingerprint) return latest;
+    // Chunks of an immutable dataset have no versions: cached ones are those of the snapshot, even if another repository has the tag.
+    const identity = ref.kind === "branch" ? hashOf(store.identity) : fingerprint;
     const snapshot = await readSnapshot(store, resolved.snapshot);
     const refused: Refusal[] = [];
     const next = new Map<string, KnownNode>();

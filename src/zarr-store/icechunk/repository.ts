@@ -1,5 +1,8 @@
 import { toReference } from "flatbuffers/js/flexbuffers.js";
 import { ZpublishError } from "../../errors.js";
+import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
+import { joined } from "../../event-loop/joined.js";
+import { sortCooperatively } from "../../event-loop/sort-cooperatively.js";
 import { workThrough } from "../../event-loop/work-through.js";
 import { isJsonObject } from "../../json/json-value.js";
 import { parseJson } from "../../json/parse-json.js";
@@ -86,6 +89,8 @@ interface RefFile {
 }
 
 const SNAPSHOT_ID = /^[0-9A-Z]{20}$/;
+/** Bytes of a name of format 1, which a file has; longer ones are no names. */
+const MAX_NAME_BYTES = 250;
 /** Snapshots of format 1 that are listed: each is a file that has to be read. */
 const MAX_LISTED = 1_000;
 const READ_AT_ONCE = 8;
@@ -161,7 +166,7 @@ export function createRepository(store: ByteStore): Repository {
       seen.set(id, snapshot);
       if (snapshot.parent !== undefined) add([snapshot.parent]);
     });
-    return versionsOf(found, seen);
+    return runCooperatively(versionsOf(found, seen));
   }
 
   return {
@@ -181,6 +186,7 @@ export function createRepository(store: ByteStore): Repository {
     },
     async find(name) {
       const read = refFiles.size > 0 ? undefined : await readInfo();
+      if (read === undefined && Buffer.byteLength(name) > MAX_NAME_BYTES) return undefined;
       const isTag =
         read === undefined ? (await readRefFile(`tag.${name}`)) !== undefined : read.tags.has(name);
       if (isTag) return { kind: "tag", name };
@@ -193,12 +199,13 @@ export function createRepository(store: ByteStore): Repository {
     get containers() {
       return info?.containers ?? new Map();
     },
-    async list() {
+    list: joined(async () => {
       const read = refFiles.size > 0 ? undefined : await readInfo();
-      const next = read?.listed ?? (await listFiles());
-      if (next !== listed && JSON.stringify(next) !== JSON.stringify(listed)) listed = next;
+      if (read !== undefined) return read.listed;
+      const next = await listFiles();
+      if (JSON.stringify(next) !== JSON.stringify(listed)) listed = next;
       return listed;
-    },
+    }),
   };
 }
 
@@ -221,56 +228,73 @@ const AVAILABILITY = ["online", "read-only", "offline"];
 async function decodeRepo(bytes: Uint8Array, version: ObjectVersion): Promise<RepoInfo> {
   const { root } = await decodeIcechunkFile(bytes, REPO, "repo");
   try {
-    const snapshots = [...root.tables(4)].map((each): readonly [string, SnapshotInfo] => {
-      const info = { parent: undefined, time: isoTimeOf(each.uint64(2)), message: each.text(3) };
-      return [encodeId(each.struct(0, 12) ?? new Uint8Array(0)), info];
-    });
-    const namesOf = (field: number) =>
-      new Map(
-        [...root.tables(field)].map((each) => {
-          const snapshot = snapshots[each.uint32(1)];
-          if (snapshot === undefined)
-            throw damaged(REPO, `expected the snapshot of '${each.text(0)}', found none`);
-          return [each.text(0), snapshot[0]] as const;
-        }),
-      );
-    const [tags, branches] = [namesOf(1), namesOf(2)];
-    const status = root.table(5);
-    const availability = AVAILABILITY[status?.uint8(0) ?? 0] ?? "offline";
-    if (availability === "offline") {
-      const reason = status?.text(2) ?? "";
-      throw new ZpublishError(
-        "source-unreadable",
-        `expected a repository that is online, found it offline${reason === "" ? "" : `: ${reason.slice(0, 200)}`}`,
-      );
-    }
-    const entries = (kind: "branch" | "tag", names: ReadonlyMap<string, string>) =>
-      [...names].map(([name, snapshot]) => ({ kind, name, snapshot, time: "", message: "" }));
-    const byId = new Map(snapshots);
-    const listed = versionsOf([...entries("branch", branches), ...entries("tag", tags)], byId);
-    return { version, branches, tags, snapshots: byId, containers: containersOf(root), listed };
+    return await runCooperatively(repoSteps(root, version));
   } catch (error) {
     throw asDamage(error, REPO);
   }
 }
 
+/** A repository may have 100,000 snapshots. */
+function* repoSteps(root: FlatTable, version: ObjectVersion): CooperativeTask<RepoInfo> {
+  const status = root.table(5);
+  const availability = AVAILABILITY[status?.uint8(0) ?? 0] ?? "offline";
+  if (availability === "offline") {
+    const reason = status?.text(2) ?? "";
+    throw new ZpublishError(
+      "source-unreadable",
+      `expected a repository that is online, found it offline${reason === "" ? "" : `: ${reason.slice(0, 200)}`}`,
+    );
+  }
+  const ids: string[] = [];
+  const snapshots = new Map<string, SnapshotInfo>();
+  for (const each of root.tables(4)) {
+    yield;
+    const id = encodeId(each.struct(0, 12) ?? new Uint8Array(0));
+    ids.push(id);
+    snapshots.set(id, { parent: undefined, time: isoTimeOf(each.uint64(2)), message: each.text(3) });
+  }
+  const names: NamedVersion[] = [];
+  function* namesOf(kind: "branch" | "tag", field: number): CooperativeTask<ReadonlyMap<string, string>> {
+    const found = new Map<string, string>();
+    for (const each of root.tables(field)) {
+      yield;
+      const name = each.text(0);
+      const snapshot = ids[each.uint32(1)];
+      if (snapshot === undefined) throw damaged(REPO, `expected the snapshot of '${name}', found none`);
+      found.set(name, snapshot);
+      names.push({ kind, name, snapshot, time: "", message: "" });
+    }
+    return found;
+  }
+  const [tags, branches] = [yield* namesOf("tag", 1), yield* namesOf("branch", 2)];
+  const listed = yield* versionsOf(names, snapshots);
+  return { version, branches, tags, snapshots, containers: containersOf(root), listed };
+}
+
+const KINDS: readonly NamedVersion["kind"][] = ["branch", "tag", "snapshot"];
+
 /** Adds times and messages to names, and the snapshots themselves: each kind from the newest on. */
-function versionsOf(
+function* versionsOf(
   names: readonly NamedVersion[],
   snapshots: ReadonlyMap<string, SnapshotInfo>,
-): readonly NamedVersion[] {
-  const all = [
-    ...names,
-    ...[...snapshots.keys()].map((id) => ({ kind: "snapshot" as const, name: id, snapshot: id })),
-  ].map((each) => {
+): CooperativeTask<readonly NamedVersion[]> {
+  const all: NamedVersion[] = [];
+  for (const each of names) {
+    yield;
     const { time = "", message = "" } = snapshots.get(each.snapshot) ?? {};
-    return Object.freeze({ ...each, time, message });
-  });
-  const rank = ({ kind }: NamedVersion) => ["branch", "tag", "snapshot"].indexOf(kind);
+    all.push(Object.freeze({ ...each, time, message }));
+  }
+  for (const [id, { time, message }] of snapshots) {
+    yield;
+    all.push(Object.freeze({ kind: "snapshot", name: id, snapshot: id, time, message }));
+  }
   const newest = (a: string, b: string) => (a < b ? 1 : a > b ? -1 : 0);
-  return Object.freeze(
-    all.sort((a, b) => rank(a) - rank(b) || newest(a.time, b.time) || -newest(a.name, b.name)),
+  const sorted = yield* sortCooperatively(
+    all,
+    (a, b) =>
+      KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || newest(a.time, b.time) || -newest(a.name, b.name),
   );
+  return Object.freeze(sorted);
 }
 
 /** Reads the containers of virtual chunks from the configuration: an object in FlexBuffers. What cannot be understood has none. */

@@ -194,6 +194,67 @@ t.test("lists versions from the newest on, and opens tags and snapshots", async 
   }
 });
 
+t.test("what is declared immutable has the identity of its snapshot, not of its name", async (t) => {
+  const { store, source } = open(SPEC, { kind: "tag", name: "v1" });
+  const { identity } = await source.readTree();
+  for (const [key, bytes] of Object.entries(repositoryFiles({ ...SPEC, tags: { v1: "s2" } })))
+    store.put(key, bytes);
+  const tagged = await (await source.versions!.open("v1"))!.readTree();
+  t.not(tagged.identity, identity, "of another repository in the same place");
+});
+
+t.test("a name that is too long for a file is no version", async (t) => {
+  const directory = await makeDirectory(t);
+  await writeFiles(directory, repositoryFiles({ ...SPEC, format: 1 }));
+  const { versions } = await openSource(directory);
+  t.ok(await versions!.open("v1"));
+  t.equal(await versions!.open("v".repeat(600)), undefined);
+});
+
+t.test("many snapshots do not hold up the event loop", async (t) => {
+  const names = Array.from({ length: 10_000 }, (_, index) => `s${index}`);
+  const snapshots = names.map((name, time) => ({ name, nodes: [], time }));
+  const { source } = open({ snapshots, branches: { main: "s0" } });
+  let turns = 0;
+  let turn = setImmediate(function count() {
+    turns += 1;
+    turn = setImmediate(count);
+  });
+  t.equal((await source.versions!.list()).length, 10_001);
+  clearImmediate(turn);
+  t.ok(turns > 1, `${turns} turns`);
+});
+
+t.test("only so many manifests are read at a time", async (t) => {
+  const names = Array.from({ length: 40 }, (_, index) => `m${index}`);
+  const manifests = names.map((name, index) => ({ name, extents: [[index, index + 1] as const] }));
+  const { store, source } = open({
+    snapshots: [{ name: "s1", nodes: [{ path: "/a/row", document: { ...row, shape: [80] }, manifests }] }],
+    branches: { main: "s1" },
+    manifests: Object.fromEntries(
+      names.map((name, index) => [
+        name,
+        { arrays: { "/a/row": [{ index: [index], inline: Uint8Array.of(index, 0) }] } },
+      ]),
+    ),
+  });
+  const array = arrayOf(await source.readTree());
+  const { read } = store;
+  let [now, most] = [0, 0];
+  store.read = async (...request) => {
+    most = Math.max(most, ++now);
+    await new Promise(setImmediate);
+    now -= 1;
+    return read(...request);
+  };
+  const found = await Promise.all(names.map((_, index) => readChunk(array, index)));
+  t.same(
+    found,
+    names.map((_, index) => [index, 0]),
+  );
+  t.ok(most > 1 && most <= 8, `${most} at a time`);
+});
+
 t.test("virtual chunks are read where they may be, in the state that is recorded", async (t) => {
   const refs: ChunkRefSpec[] = [
     { index: [0], location: "s3://bucket/data.bin", offset: 4, length: 2 },
