@@ -1,4 +1,5 @@
 import { type JsonObject, toNumber } from "../json/json-value.js";
+import type { DataType } from "../model/data-type.js";
 
 /** Year, month from 1, day from 1. Years are astronomical: there is a year 0. */
 export type CalendarDate = readonly [year: number, month: number, day: number];
@@ -235,6 +236,24 @@ export function datetimeScale(timeUnit: string): DatetimeScale | undefined {
   const countOf = (stored: bigint) =>
     isLong ? BigInt(daysOfProlepticGregorian(dateOfMonth(stored * months))) : stored * count;
   return scale && { ...scale, units, countOf };
+}
+
+/** Names of units of CF, by numpy's. */
+const CF_UNITS: Readonly<Record<string, string>> = {
+  ...{ D: "days", h: "hours", m: "minutes", s: "seconds" },
+  ...{ ms: "milliseconds", us: "microseconds", ns: "nanoseconds" },
+};
+
+/** Returns attributes with which integers are the times of a `datetime64` or `timedelta64`; undefined if CF has no such unit, or for other types. */
+export function cfTimeAttributes({ kind, timeUnit }: DataType): JsonObject | undefined {
+  const unit = CF_UNITS[timeUnit ?? ""];
+  if ((kind !== "M" && kind !== "m") || unit === undefined) return undefined;
+  const units = kind === "M" ? `${unit} since 1970-01-01` : unit;
+  return {
+    ...(kind === "M" ? { units, calendar: "proleptic_gregorian" } : { units }),
+    // Nanoseconds with a fill value are doubles to xarray, which knows NaT among them without one.
+    ...(timeUnit === "ns" ? {} : { _FillValue: NOT_A_TIME }),
+  };
 }
 
 /** Reads `25us`. */

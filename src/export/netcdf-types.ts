@@ -1,8 +1,9 @@
+import { cfTimeAttributes } from "../cf/cf-time.js";
 import { wrongParameter } from "../http/query.js";
 import { isJsonArray, type JsonObject, type JsonValue, toNumber } from "../json/json-value.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { type DataType, parseDataType } from "../model/data-type.js";
-import { encodeFillItem, floatOf, NOT_A_TIME } from "../model/fill-value.js";
+import { encodeFillItem, floatOf } from "../model/fill-value.js";
 import type { ExportedVariable } from "./exported-dataset.js";
 
 /** A version of the classic format: the byte behind `CDF`. */
@@ -105,7 +106,7 @@ export interface NcStorage {
  * @throws ZpublishError `invalid-query` if it cannot
  */
 export function netcdfStorage({ name, dims, dataType }: ExportedVariable, textBytes: number): NcStorage {
-  const { kind, itemSize, timeUnit } = dataType;
+  const { kind, itemSize } = dataType;
   if (kind === "b") return { type: NC.byte, more: { dtype: "bool" } };
   if (kind === "f" && itemSize === 2) return { type: NC.float };
   const same = Object.values(NC).find(
@@ -117,20 +118,8 @@ export function netcdfStorage({ name, dims, dataType }: ExportedVariable, textBy
   if (kind === "S") return { type: NC.char, charCount: Math.max(1, itemSize) };
   if (kind === "U" || kind === "O")
     return { type: NC.char, charCount: textBytes, more: { _Encoding: "utf-8" } };
-  const unit = UNITS[timeUnit ?? ""];
-  if ((kind === "M" || kind === "m") && unit !== undefined) {
-    const isDate = kind === "M";
-    const time = isDate
-      ? { units: `${unit} since 1970-01-01`, calendar: "proleptic_gregorian" }
-      : { units: unit };
-    // Nanoseconds with a fill value are doubles to xarray, which knows NaT among them without one.
-    return { type: NC.int64, more: { ...time, ...(timeUnit === "ns" ? {} : { _FillValue: NOT_A_TIME }) } };
-  }
+  const time = cfTimeAttributes(dataType);
+  if (time !== undefined) return { type: NC.int64, more: time };
   const expected = `a type that NetCDF has; variable '${name}' is ${dataType.numpyName}, which f=npy has`;
   throw wrongParameter("f", "unsupported_type", expected, "nc");
 }
-
-const UNITS: Readonly<Record<string, string>> = {
-  ...{ D: "days", h: "hours", m: "minutes", s: "seconds" },
-  ...{ ms: "milliseconds", us: "microseconds", ns: "nanoseconds" },
-};
