@@ -1,15 +1,29 @@
 #!/usr/bin/env bash
-# Makes a Debian 13 root beside this system's own packages, for the Zarr clients of today: the tests run them there by
-# chroot. About a minute and 850 MB, once; made again if the list of packages changes. Needs root and Debian's apt sources.
+# Makes a root of another Debian beside this system's own packages: the tests run its clients by chroot. About a minute and 850 MB,
+# once; made again if the list of packages changes. Needs root and Debian's apt sources.
+#   client-root.sh          Debian 13, for the Zarr clients of today
+#   client-root.sh forky    Debian 14, for a GDAL that knows the codecs of Zarr v3
 set -euo pipefail
 
-root=${ZPUBLISH_TEST_ROOT:-/var/cache/zpublish/trixie}
-packages=python3-zarr,python3-xarray,python3-numcodecs,python3-fsspec,python3-aiohttp,python3-requests
-packages+=,python3-dask,python3-gdal,gdal-bin,python3-h5netcdf,python3-h5py,python3-netcdf4,python3-scipy
+suite=${1:-trixie}
+options=()
+case $suite in
+  trixie)
+    root=${ZPUBLISH_TEST_ROOT:-/var/cache/zpublish/trixie}
+    packages=python3-zarr,python3-xarray,python3-numcodecs,python3-fsspec,python3-aiohttp,python3-requests
+    packages+=,python3-dask,python3-gdal,gdal-bin,python3-h5netcdf,python3-h5py,python3-netcdf4,python3-scipy
+    ;;
+  forky)
+    root=${ZPUBLISH_TEST_NEXT_ROOT:-/var/cache/zpublish/forky}
+    packages=python3-gdal,gdal-bin,python3-numpy
+    # Testing is signed for a week, which a mirror may be behind.
+    options=(--aptopt='Acquire::Check-Valid-Until "false"')
+    ;;
+esac
 # Says that the root is whole, and with which packages.
 marker=$root/.zpublish-clients
 
-skip() { echo "client-root: no Debian 13 root, so its clients are not tested: $*" >&2; exit 0; }
+skip() { echo "client-root: no root of $suite, so its clients are not tested: $*" >&2; exit 0; }
 
 if [ "$(cat "$marker" 2>/dev/null)" = "$packages" ]; then
   echo "client-root: $root is there"
@@ -33,8 +47,8 @@ log=$(mktemp)
 mkdir -p "$(dirname "$root")"
 echo "client-root: making $root"
 for attempt in 1 2 3; do
-  if mmdebstrap --mode=root --variant=apt --include="$packages" --aptopt='Acquire::Retries "3"' \
-    --dpkgopt=force-unsafe-io trixie "$unfinished" "$mirror" >"$log" 2>&1; then
+  if mmdebstrap --mode=root --variant=apt --include="$packages" --aptopt='Acquire::Retries "3"' "${options[@]}" \
+    --dpkgopt=force-unsafe-io "$suite" "$unfinished" "$mirror" >"$log" 2>&1; then
     echo "$packages" >"$unfinished/${marker##*/}"
     mv "$unfinished" "$root"
     rm -f "$log"

@@ -16,4 +16,5 @@ packages=(
 )
 
 "$here/packages.sh" install/clients "${packages[@]}"
-exec "$here/client-root.sh"
+"$here/client-root.sh"
+exec "$here/client-root.sh" forky

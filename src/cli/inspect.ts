@@ -90,6 +90,8 @@ interface InspectedVariable {
   readonly pieces: InspectedPieces | null;
   /** Served below `zarr3/`: the chunks of v2, or the stored files if v2 cannot describe those; null if it is left out there. */
   readonly zarr3: "chunks" | "files" | null;
+  /** What a portable store costs below `zarr3/`: why chunks are transcoded there alone, or left out; null if neither. */
+  readonly portable: string | null;
   readonly attrs: JsonObject;
 }
 
@@ -97,17 +99,23 @@ interface InspectedVariable {
 export function inspectTree(location: string, tree: StoredTree): Inspection {
   const config = { id: "inspect", location, immutable: false, encoding: {}, variables: {} };
   const { refused, warnings, format = null, ...snapshot } = createSnapshot(config, tree, "");
+  const portable = createSnapshot({ ...config, zarr3: { portable: true } }, tree, "");
   const groups = [...snapshot.tree.groups.values()].map(
     ({ path, attrs, variables }): InspectedGroup => ({
       path,
       attrs,
-      variables: [...variables.values()].map((variable) => inspectArray(snapshot.arrays.get(variable.path)!)),
+      variables: [...variables.values()].map((variable) =>
+        inspectArray(snapshot.arrays.get(variable.path)!, portable.arrays.get(variable.path)!),
+      ),
     }),
   );
   return { location, format, join: tree.join ?? null, groups, refused, warnings };
 }
 
-function inspectArray({ variable, plan, stored, v3Problem, describeV3 }: ServedArray): InspectedVariable {
+function inspectArray(
+  { variable, plan, stored, v3Problem, describeV3 }: ServedArray,
+  portable: ServedArray,
+): InspectedVariable {
   const pieces = inspectPieces(stored);
   const { itemSize, numpyStr } = variable.dataType;
   const isPassthrough = plan.kind === "passthrough";
@@ -128,8 +136,16 @@ function inspectArray({ variable, plan, stored, v3Problem, describeV3 }: ServedA
     values: stored.remark ?? null,
     pieces,
     zarr3: v3Problem !== undefined ? null : describeV3().plan === plan ? "chunks" : "files",
+    portable: portableCost(portable),
     attrs: variable.attrs,
   };
+}
+
+/** Returns why chunks of a portable array are transcoded below `zarr3/` alone, or that it is left out there; null if neither. */
+function portableCost({ v3Problem, describeV3, plan }: ServedArray): string | null {
+  if (v3Problem !== undefined) return `left out: ${v3Problem}`;
+  const own = describeV3().plan;
+  return own.id === plan.id || own.kind === "files" ? null : transcodingReason(own);
 }
 
 function shardShapeOf({ chunks, chunkShape }: ServedArray["stored"]): number[] | null {
@@ -234,6 +250,7 @@ function formatVariable(variable: InspectedVariable): readonly string[] {
   const { name, dtype, dims, shape, storedChunks, shards, codecs, byteLength, served } = variable;
   const { reason, way, values, zarr3 } = variable;
   const remarks = [reason, way, values].filter((remark) => remark !== null);
+  const portable = variable.portable === null ? "" : `; in portable v3 ${variable.portable}`;
   return [
     name,
     dtype,
@@ -243,7 +260,7 @@ function formatVariable(variable: InspectedVariable): readonly string[] {
       : `${formatShape(storedChunks)} in shards ${formatShape(shards)}`,
     codecs.map(formatCodec).join(" → ") || "none",
     byteLength === null ? "unknown" : formatByteSize(byteLength),
-    `${remarks.length === 0 ? served : `${served} (${remarks.join("; ")})`}${IN_V3[zarr3 ?? "none"]}`,
+    `${remarks.length === 0 ? served : `${served} (${remarks.join("; ")})`}${IN_V3[zarr3 ?? "none"]}${portable}`,
   ].map(printable);
 }
 

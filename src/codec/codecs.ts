@@ -10,7 +10,7 @@ import { tiffDeflate, tiffLzw, tiffPackbits, tiffPredictor } from "./file-format
 import { lz4 } from "./lz4.js";
 import { v3Packbits } from "./registry/packbits.js";
 import { castValue, scaleOffset } from "./registry/value-codecs.js";
-import { bitround, delta, fixedScaleOffset, repack, shuffle } from "./small-codecs.js";
+import { bitround, delta, fixedScaleOffset, fixedText, repack, shuffle } from "./small-codecs.js";
 import { zstd } from "./zstd.js";
 
 /** Every codec with an implementation, by id. Chunks in other codecs can only be passed through. */
@@ -22,6 +22,7 @@ export const CODECS: Readonly<Record<string, Codec>> = Object.freeze({
   crc32,
   crc32c: crc32cTrailer,
   delta,
+  "fixed-text": fixedText,
   fixedscaleoffset: fixedScaleOffset,
   gzip,
   "hdf5-bits": hdf5Bits,

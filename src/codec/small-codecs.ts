@@ -1,5 +1,8 @@
 import type { JsonValue } from "../json/json-value.js";
+import { parseDataType } from "../model/data-type.js";
+import { fillItemToJson } from "../model/fill-value.js";
 import { filterTypes, type NumericType } from "../zarr/plan/codec-rules.js";
+import { variableLengthItem } from "../zarr/v3/v3-fill-value.js";
 import { type Codec, corrupt } from "./codec.js";
 import { sumUp, takeDifferences } from "./compute/running-sum.js";
 import { convertItems } from "./convert-items.js";
@@ -123,5 +126,33 @@ export const repack: Codec = {
       }
     }
     return packed;
+  },
+};
+
+/** Half of a surrogate pair, which UTF-8 cannot say. */
+const LONE_SURROGATE = /[\ud800-\udfff]/u;
+
+/**
+ * Texts of a fixed length as numpy has them, in UTF-32 or bytes. Decoding writes them as `vlen-utf8` and `vlen-bytes` of numcodecs do: the
+ * number of items, then each with its length before it.
+ */
+export const fixedText: Codec = {
+  decode(bytes, { codec }) {
+    const type = parseDataType(codec.dtype!);
+    const { itemSize } = type;
+    if (bytes.length !== codec.byteLength)
+      throw corrupt(`fixed-text: expected ${codec.byteLength} bytes, received ${bytes.length}`);
+    // A character takes at most four bytes of UTF-8.
+    const items = new Uint8Array(4 + 4 * (bytes.length / itemSize) + bytes.length);
+    new DataView(items.buffer).setUint32(0, bytes.length / itemSize, true);
+    let end = 4;
+    for (let start = 0; start < bytes.length; start += itemSize) {
+      const text = String(fillItemToJson(bytes.subarray(start, start + itemSize), type));
+      if (LONE_SURROGATE.test(text)) throw corrupt("fixed-text: expected characters, received surrogates");
+      const item = variableLengthItem(text, codec.filter!);
+      items.set(item, end);
+      end += item.length;
+    }
+    return items.subarray(0, end);
   },
 };

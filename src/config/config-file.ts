@@ -18,6 +18,7 @@ import {
   problemOfCollectionName,
   problemOfDatasetId,
   referencesSchema,
+  zarr3Schema,
 } from "./dataset-schema.js";
 import { OPTION_KEYS } from "./options.js";
 import type { PluginChoice } from "./select-plugins.js";
@@ -50,6 +51,8 @@ export interface ConfigFile {
   readonly stores: readonly StoreSettings[];
   /** Places to which references of datasets without their own list may lead; undefined if the file does not say. */
   readonly references: DatasetConfig["references"];
+  /** How the Zarr v3 stores of datasets that do not say it are served; undefined if the file does not say. */
+  readonly zarr3: DatasetConfig["zarr3"];
 }
 
 const pluginSchema = z.union([
@@ -68,6 +71,7 @@ const fileSchema = strictObject("a JSON object", {
   collections: namedSchema("collections by name").optional(),
   stores: namedSchema("stores by name").optional(),
   references: referencesSchema.optional(),
+  zarr3: zarr3Schema.optional(),
 });
 
 /**
@@ -81,7 +85,7 @@ export function readConfigFile(name: string, cwd: string, problems: string[]): C
   if (!shape.success) problems.push(...problemsOf(shape.error, json, name));
   if (typeof json !== "object" || json === null || Array.isArray(json)) throw configError(problems);
   const wrong = new Set(shape.error?.issues.map(({ path }) => path[0]));
-  const { plugins, datasets, collections, stores, references, ...values } = Object.fromEntries(
+  const { plugins, datasets, collections, stores, references, zarr3, ...values } = Object.fromEntries(
     Object.entries(json).filter(([key]) => !wrong.has(key)),
   );
   const entriesOf = (said: unknown) => Object.entries(said ?? {});
@@ -97,6 +101,7 @@ export function readConfigFile(name: string, cwd: string, problems: string[]): C
     plugins: entriesOf(plugins).flatMap(([id, said]) => readPlugin(id, said, context)),
     stores: entriesOf(stores).flatMap(([id, said]) => checkStore(id, said, name, problems)),
     references: allowed && absoluteReferences(allowed, directory),
+    zarr3: zarr3 as DatasetConfig["zarr3"],
   };
 }
 

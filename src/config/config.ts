@@ -45,6 +45,8 @@ export interface DatasetConfig {
   readonly stores?: readonly StoreSettings[];
   /** URLs and absolute paths below which references may lead. Default: the folder of the reference file. */
   readonly references?: { readonly allow: readonly string[] };
+  /** Zarr v3 store of the dataset: whether it has only codecs and types that readers commonly have. Default: as it is stored. */
+  readonly zarr3?: { readonly portable: boolean };
   /** Encoding of every array of the dataset. */
   readonly encoding: EncodingConfig;
   /** Encodings by variable path without a leading slash. They win over `encoding`. */
@@ -65,7 +67,7 @@ export interface DatasetConfig {
 }
 
 /** Parts of a dataset's configuration that hold for all datasets. */
-export type DatasetDefaults = Pick<DatasetConfig, "stores" | "references" | "overviews">;
+export type DatasetDefaults = Pick<DatasetConfig, "stores" | "references" | "zarr3" | "overviews">;
 
 /** A folder or prefix below which datasets come and go. */
 export interface CollectionConfig extends Omit<DatasetConfig, "id" | "location" | "asCollection" | "join"> {

@@ -117,6 +117,9 @@ export const referencesSchema = strictObject('an object with "allow"', {
   allow: z.array(textSchema("a URL or a path"), { error: "expected an array of URLs and paths" }),
 });
 
+/** How the Zarr v3 store of a dataset is served. */
+export const zarr3Schema = strictObject('an object with "portable"', { portable: booleanSchema });
+
 /** Most levels: after 16, a cell stands for 65,536 of them along each axis. */
 const MAX_LEVELS = 16;
 const METHODS = ["mean", "nearest", "max", "mode"] as const satisfies readonly CoarsenMethod[];
@@ -152,6 +155,7 @@ const servedShape = {
   immutable: booleanSchema.optional(),
   freshness: freshnessSchema.optional(),
   references: referencesSchema.optional(),
+  zarr3: zarr3Schema.optional(),
   encoding: encodingSchema.optional(),
   encodings: encodingsSchema.optional(),
   overviews: overviewsSchema.optional(),
@@ -204,6 +208,7 @@ export function createServedConfig(
     encoding = {},
     encodings,
     overviews,
+    zarr3,
     file,
   }: ServedKeys,
   directory: string,
@@ -211,7 +216,7 @@ export function createServedConfig(
   const references = said && absoluteReferences(said, directory);
   const named = Object.entries(encodings ?? {}).map(([name, each]) => [name, withoutUndefined(each)]);
   return {
-    ...withoutUndefined({ cacheControl, freshness, references, overviews, file }),
+    ...withoutUndefined({ cacheControl, freshness, references, overviews, zarr3, file }),
     ...(named.length > 0 && { encodings: Object.fromEntries(named) }),
     immutable: immutable || freshness === "immutable",
     encoding: withoutUndefined(encoding),

@@ -68,6 +68,7 @@ function defaultsOf(file: ConfigFile | undefined, overviews: boolean): DatasetDe
   return {
     ...(file === undefined || file.stores.length === 0 ? {} : { stores: file.stores }),
     ...(file?.references === undefined ? {} : { references: file.references }),
+    ...(file?.zarr3 === undefined ? {} : { zarr3: file.zarr3 }),
     ...(overviews ? { overviews: DEFAULT_OVERVIEWS } : {}),
   };
 }

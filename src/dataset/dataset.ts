@@ -9,6 +9,7 @@ import type { CoarsenMethod, EncodingPlan } from "../zarr/plan/encoding-plan.js"
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { NamedVersion, Refusal, StoredFile, StoredJoin, StoredVersions } from "../zarr/stored-tree.js";
 import type { ArrayDocument } from "../zarr/v2.js";
+import { type PlanWithCodecs, writePortableV3 } from "../zarr/v3/portable.js";
 import { type V3Array, writeV3 } from "../zarr/v3/write-v3.js";
 
 /** One variable of one snapshot, as plugins see it. Frozen. */
@@ -252,12 +253,17 @@ export function datasetPathOf({ single }: { readonly single: boolean }): Dataset
   return single ? oneDataset : severalDatasets;
 }
 
-/** Makes what is served of an array that is planned. @param isAsked Whether the operator asks for another encoding than the stored one. */
+/**
+ * Makes what is served of an array that is planned.
+ * @param isAsked Whether the operator asks for another encoding than the stored one.
+ * @param planPortable Plans it for a portable store of Zarr v3; undefined if that is as v2 is.
+ */
 export function createServedArray(
   stored: StoredArray,
   planned: PlannedArray,
   dims: readonly string[],
   isAsked: boolean,
+  planPortable?: PlanWithCodecs,
 ): ServedArray {
   const { plan, document, replacedCname } = planned;
   const variable: Variable = Object.freeze({
@@ -270,7 +276,10 @@ export function createServedArray(
     attrs: stored.attrs,
   });
   const zattrs: JsonObject = { ...stored.attrs, [dimensionsAttribute]: dims };
-  const describeV3 = () => writeV3(stored, planned, dims, isAsked);
+  const describeV3 = () =>
+    planPortable === undefined
+      ? writeV3(stored, planned, dims, isAsked)
+      : writePortableV3(stored, planned, dims, isAsked, planPortable);
   const v3Problem = problemOf(describeV3);
   const parts: JsonValue[] = [stored.path, { ...document }, zattrs, plan.id];
   // Documents of v2 do not say all of a v3 array.

@@ -15,6 +15,7 @@ import {
 import { createEncodingPlan, type EncodingRequest } from "../zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import type { Refusal, StoredTree } from "../zarr/stored-tree.js";
+import type { PlanWithCodecs } from "../zarr/v3/portable.js";
 import { createServedArray, type DatasetSnapshot, type ServedArray, type VersionConfig } from "./dataset.js";
 import { configOfEncoding, withEncodings } from "./encodings.js";
 import { type OverviewOptions, withOverviews } from "./overviews/overviews.js";
@@ -123,7 +124,8 @@ export function* snapshotSteps(
       yield* encode(configOfEncoding(config, name), `encodings.${name}`, before?.encodings?.get(name)),
     );
   const encoded = yield* withEncodings(plain, encodings, options, () => snapshot);
-  const snapshot = withOverviews(encoded, config.overviews, options);
+  const { portable } = config.zarr3 ?? {};
+  const snapshot = withOverviews(encoded, config.overviews, { ...options, portable });
   return snapshot;
 }
 
@@ -250,9 +252,13 @@ function serveArray(
   };
   const ofVariable = Object.hasOwn(config.variables, stored.path) ? config.variables[stored.path] : undefined;
   const asked = resolveEncoding(target, config.encoding, ofVariable);
-  const planned = createEncodingPlan(stored, asked, { encoderRevision, maxChunkBytes });
+  const options = { encoderRevision, maxChunkBytes };
+  const planned = createEncodingPlan(stored, asked, options);
   const isAsked = Object.values(asked).some((value) => value !== undefined);
-  return createServedArray(stored, planned, dims, isAsked);
+  const planPortable: PlanWithCodecs = (array, codecs) =>
+    createEncodingPlan(array, { ...asked, ...codecs }, options);
+  const { portable = false } = config.zarr3 ?? {};
+  return createServedArray(stored, planned, dims, isAsked, portable ? planPortable : undefined);
 }
 
 /** Lists paths that `variables` names and the tree does not have, one line each. */

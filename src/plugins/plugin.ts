@@ -137,7 +137,7 @@ export interface ProvidedDataset
   extends Partial<
     Pick<
       DatasetConfig,
-      "cacheControl" | "immutable" | "encoding" | "variables" | "encodings" | "references" | "file"
+      "cacheControl" | "immutable" | "encoding" | "variables" | "encodings" | "references" | "zarr3" | "file"
     >
   > {
   /** Path, URL or pattern, as in the configuration file; relative ones begin in the working directory. */

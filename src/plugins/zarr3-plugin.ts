@@ -31,8 +31,9 @@ const zarr3Plugin = createStorePlugin({
 export default zarr3Plugin;
 
 /**
- * Writes the `zarr.json` of a group, with the consolidated metadata of everything below it (kind `inline`, as zarr-python writes it;
- * the Zarr v3 specification does not have it yet). Arrays that v3 cannot describe are left out.
+ * Writes the `zarr.json` of a group, with the consolidated metadata of everything below it (kind `inline`, as zarr-python writes it).
+ * To the Zarr v3 specification they are an additional field that says `must_understand: false` (zarr-specs#373). Arrays that v3 cannot
+ * describe are left out.
  * @param attrs Attributes of the group as the store shows them.
  */
 function* consolidatedGroup(

@@ -195,6 +195,7 @@ const air: Inspection["groups"][number]["variables"][number] = {
   way: null,
   values: null,
   pieces: null,
+  portable: "recompress: shuffle becomes blosc(lz4)",
   attrs: {},
 };
 
@@ -224,6 +225,7 @@ t.test("an inspection is a table of each group, refused arrays, warnings and a s
             reason: "recompress: crc32c becomes no codec",
             values: "scale_offset decoded: why",
             zarr3: "files",
+            portable: "left out: array 'b/scalar': no name",
           },
         ],
       },
@@ -237,13 +239,13 @@ t.test("an inspection is a table of each group, refused arrays, warnings and a s
 
 /  (1 attribute)
   variable  type    dimensions             chunks     codecs                size      served
-  air       int16   (time: 1460, lat: 25)  (146, 25)  shuffle → blosc(lz4)  71.3 KiB  passthrough
+  air       int16   (time: 1460, lat: 25)  (146, 25)  shuffle → blosc(lz4)  71.3 KiB  passthrough; in portable v3 recompress: shuffle becomes blosc(lz4)
 
 /empty
 
 /b
   variable  type    dimensions             chunks     codecs                size      served
-  scalar    object  ()                     ()         none                  unknown   transcoded (recompress: crc32c becomes no codec; scale_offset decoded: why); in v3 as stored
+  scalar    object  ()                     ()         none                  unknown   transcoded (recompress: crc32c becomes no codec; scale_offset decoded: why); in v3 as stored; in portable v3 left out: array 'b/scalar': no name
 
 refused: b/odd: unknown codec 'x'\\x1b[2J
 warning: name 'a#b' must be percent-encoded

@@ -10,10 +10,15 @@ import {
 } from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing } from "../support/clients/require-client.js";
-import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
+import { datasetId, datasetsOf, PORTABLE, VARIANTS } from "../support/clients/served-variants.js";
 import { readTrueItems, zarritaDifference } from "../support/clients/true-values.js";
 import type { ZarritaValues } from "../support/clients/zarrita-reader.js";
-import { fetchArrayDocuments, zarritaCanRead } from "../support/clients/zarrita-support.js";
+import {
+  fetchArrayDocuments,
+  fetchArrays,
+  isForZarrita,
+  zarritaCanRead,
+} from "../support/clients/zarrita-support.js";
 
 /** What the page offers. */
 interface Page {
@@ -30,7 +35,9 @@ t.test(
     const stores = ["types.zarr", "air.zarr", "tree.zarr", "shapes.zarr", "names.zarr", "v3-tree.zarr"];
     const variants = VARIANTS.filter(({ name }) => ["stored", "rechunked-packed"].includes(name));
     const directory = await makeTemporaryDirectory();
-    const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, variants), directory });
+    const portable = datasetsOf(fixtures, ["types.zarr"], [PORTABLE]);
+    const datasets = { ...datasetsOf(fixtures, stores, variants), ...portable };
+    const server = await serveDatasets(t, { datasets, directory });
     const pageServer = await startPageServer();
     t.teardown(async () => {
       await pageServer.close();
@@ -79,6 +86,24 @@ t.test(
       }
       t.same(differences.slice(0, 20), [], `${differences.length} differences`);
       t.ok(compared > 150, `${compared} arrays compared`);
+    });
+
+    await t.test("reads a portable store of Zarr v3 with zarrita", async (t) => {
+      const url = server.storeUrl(datasetId("types.zarr", PORTABLE), "zarr3");
+      const paths = [...(await fetchArrays(url))].flatMap(([path, array]) =>
+        isForZarrita(array) ? [path] : [],
+      );
+      const results = await page.evaluate(
+        ([url, paths]) => (globalThis as unknown as Page).readWithZarrita(url, paths, "v3"),
+        [url, paths] as const,
+      );
+      const arrays = fixtures.stores["types.zarr"]!.arrays;
+      for (const values of results) {
+        const array = arrays[values.path]!;
+        const expected = (await readTrueItems(fixtures, array)) ?? [];
+        t.equal(zarritaDifference(values, array, expected), undefined, values.path);
+      }
+      t.ok(results.length > 20, `${results.length} arrays compared`);
     });
 
     await t.test("reads part of a chunk, with everything CORS exposes", async (t) => {

@@ -239,6 +239,43 @@ t.test("repack takes padding out of items, and reverses numbers", async (t) => {
   await t.rejects(decode(codec, new Uint8Array(7)), { code: "corrupt-chunk" });
 });
 
+t.test("fixed-text writes texts of a fixed length as vlen-utf8 and vlen-bytes do", async (t) => {
+  const item = (text: string) => {
+    const content = Buffer.from(text);
+    return [content.length, 0, 0, 0, ...content];
+  };
+  const texts = ["aé", "", "\0\u{1f30d}"];
+  const expected = [3, 0, 0, 0, ...texts.flatMap(item)];
+  for (const isBigEndian of [false, true]) {
+    const bytes = Buffer.alloc(24);
+    texts.forEach((text, index) => {
+      Array.from(text).forEach((character, at) => {
+        const code = character.codePointAt(0)!;
+        if (isBigEndian) bytes.writeUInt32BE(code, index * 8 + at * 4);
+        else bytes.writeUInt32LE(code, index * 8 + at * 4);
+      });
+    });
+    const codec = {
+      id: "fixed-text",
+      dtype: isBigEndian ? ">U2" : "<U2",
+      filter: "vlen-utf8",
+      byteLength: 24,
+    };
+    t.same([...(await decode(codec, bytes))], expected);
+    await t.rejects(decode(codec, bytes.subarray(8)), { code: "corrupt-chunk" }, "another length");
+    bytes.fill(0xff, 0, 4);
+    await t.rejects(decode(codec, bytes), RangeError, "no character");
+    bytes.fill(0, 0, 4);
+    bytes.set(isBigEndian ? [0, 0, 0xd8, 0] : [0, 0xd8, 0, 0]);
+    await t.rejects(decode(codec, bytes), { code: "corrupt-chunk" }, "half of a surrogate pair");
+  }
+  const ofBytes = { id: "fixed-text", dtype: "|S2", filter: "vlen-bytes", byteLength: 6 };
+  t.same(
+    [...(await decode(ofBytes, new Uint8Array([0, 7, 255, 0, 0, 0])))],
+    [3, 0, 0, 0, 2, 0, 0, 0, 0, 7, 1, 0, 0, 0, 255, 0, 0, 0, 0],
+  );
+});
+
 t.test("hdf5-text clears what is behind the end of strings", async (t) => {
   const bytes = Buffer.from("ab\0ca   full b b");
   const terminated = await decode({ id: "hdf5-text", itemSize: 4, padding: "null-terminated" }, bytes);

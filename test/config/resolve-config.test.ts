@@ -472,7 +472,7 @@ const BAD_DATASETS: readonly (readonly [string, string])[] = [
   ["{}", ".location: expected a location, received nothing"],
   [
     '{"location": "x", "chunk": 1}',
-    ': unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, encoding, encodings, overviews, file, variables, concat, stack',
+    ': unknown key "chunk"; expected one of location, cacheControl, immutable, freshness, references, zarr3, encoding, encodings, overviews, file, variables, concat, stack',
   ],
   [
     '{"location": "x", "variables": {"t2m": {"chunks": {"time": -3}}}}',

@@ -279,7 +279,7 @@ const BAD_COLLECTIONS: readonly (readonly [unknown, string])[] = [
   ["https://host/x/", '.root: expected a folder, or s3://bucket/prefix/, received "https://host/x/"'],
   [
     { root: "x", variables: {} },
-    ': unknown key "variables"; expected one of root, include, exclude, groups, cacheControl, immutable, freshness, references, encoding, encodings, overviews, file',
+    ': unknown key "variables"; expected one of root, include, exclude, groups, cacheControl, immutable, freshness, references, zarr3, encoding, encodings, overviews, file',
   ],
   [{ root: "x", include: "*.nc" }, '.include: expected an array of patterns, received "*.nc"'],
   [{ root: "x", include: [] }, ".include: expected at least one pattern, received []"],
@@ -336,11 +336,12 @@ t.test("stores, freshness and references are settings of datasets", async (t) =>
   const { config, cwd } = resolved(t, {
     stores: { archive, plain: { url: "https://data.example/" } },
     references: { allow: ["s3://bucket/", "data", "/data/"] },
+    zarr3: { portable: true },
     datasets: {
       a: { location: "s3://bucket/prefix/a.zarr", freshness: "always" },
       b: { location: "https://data.example/b.zarr", freshness: 60, references: { allow: [] } },
       c: { location: "c.zarr", freshness: "immutable" },
-      d: { location: "d.zarr", freshness: 0 },
+      d: { location: "d.zarr", freshness: 0, zarr3: { portable: false } },
     },
   });
   const { datasets } = config();
@@ -360,6 +361,10 @@ t.test("stores, freshness and references are settings of datasets", async (t) =>
   const shared = { allow: ["s3://bucket/", join(cwd, "data"), "/data"] };
   t.match(datasets[0]?.references, shared);
   t.same(datasets[1]?.references, { allow: [] }, "a dataset's own win");
+  t.same(
+    datasets.map(({ zarr3 }) => zarr3?.portable),
+    [true, true, true, false],
+  );
 });
 
 const REFUSED: readonly (readonly [name: string, store: unknown, problem: string])[] = [

@@ -8,6 +8,7 @@ import type { CodecSpec } from "../../src/zarr/codec-step.js";
 import { createEncodingPlan } from "../../src/zarr/plan/create-encoding-plan.js";
 import type { StoredArray } from "../../src/zarr/stored-array.js";
 import { parseV3Array } from "../../src/zarr/v3/parse-v3.js";
+import { type PlanWithCodecs, writePortableV3 } from "../../src/zarr/v3/portable.js";
 import { writeV3 } from "../../src/zarr/v3/write-v3.js";
 import { storedArray } from "../support/datasets/stored-array.js";
 
@@ -150,6 +151,125 @@ t.test("what v3 has no name for is refused, by name", async (t) => {
   ];
   for (const [changes, message] of cases)
     t.throws(() => write(changes), { code: "unsupported", message }, String(message));
+});
+
+/** Describes a v2 array in portable v3. */
+function writePortable(changes: Parameters<typeof write>[0]) {
+  const { stored } = write({ ...changes, codecs: [], compressorCount: 0 });
+  const { codecs = stored.codecs, compressorCount = 0 } = changes;
+  const array = { ...stored, codecs, compressorCount };
+  const planned = createEncodingPlan(array, {});
+  const plan: PlanWithCodecs = (asked, replaced) => createEncodingPlan(asked, replaced);
+  return { planned, ...writePortableV3(array, planned, ["y", "x"], false, plan) };
+}
+
+t.test("portable documents have codecs of the registry only, and keep plans that have them", async (t) => {
+  const byteOrder = { name: "bytes", configuration: { endian: "little" } };
+  const kept: readonly (readonly CodecSpec[])[] = [
+    [],
+    [{ id: "gzip", level: 4 }],
+    [{ id: "zstd", level: 3 }],
+    [{ ...blosc, cname: "zstd" }],
+  ];
+  for (const codecs of kept) {
+    const { plan, planned } = writePortable({ codecs, compressorCount: codecs.length === 0 ? 0 : 1 });
+    t.equal(plan, planned.plan);
+  }
+  const replaced: readonly (readonly CodecSpec[])[] = [
+    [{ id: "zlib", level: 4 }],
+    [{ id: "shuffle", elementsize: 4 }, blosc],
+    [{ id: "lz4", acceleration: 1 }],
+    [{ id: "crc32" }],
+  ];
+  for (const codecs of replaced) {
+    const compressorCount = codecs[0]?.id.includes("32") ? 0 : 1;
+    const { plan, planned, document } = writePortable({ codecs, compressorCount });
+    t.match(document.codecs, [byteOrder, { name: "blosc", configuration: { typesize: 4, cname: "lz4" } }]);
+    t.not(plan.id, planned.plan.id);
+  }
+  t.throws(() => writePortable({ codecs: [{ id: "bz2" }], compressorCount: 1 }), { message: /bz2/ });
+  t.match(writePortable({ dtype: ">f4", axisOrder: [1, 0] }).document.codecs, [
+    { name: "transpose" },
+    { name: "bytes", configuration: { endian: "big" } },
+  ]);
+});
+
+t.test("portable times are integers with units of CF, and the same plan", async (t) => {
+  for (const [dtype, fillValue, expected] of [
+    ["<M8[s]", "NaT", { units: "seconds since 1970-01-01", _FillValue: -(2n ** 63n) }],
+    ["<M8[ns]", 7, { units: "nanoseconds since 1970-01-01", calendar: "proleptic_gregorian" }],
+    ["<m8[h]", null, { units: "hours" }],
+  ] as const) {
+    const { document, plan, planned } = writePortable({ dtype, fillValue, attrs: { a: 1 } });
+    t.equal(document.data_type, "int64");
+    t.match(document.attributes, { a: 1, ...expected });
+    t.equal(plan, planned.plan);
+  }
+  t.equal(writePortable({ dtype: "<M8[s]", fillValue: "NaT" }).document.fill_value, -(2n ** 63n));
+  for (const dtype of ["<M8[M]", "<M8[25us]", "|V3"])
+    t.throws(() => writePortable({ dtype }), { code: "unsupported", message: /no portable name/ }, dtype);
+});
+
+t.test("portable texts have no fixed length", async (t) => {
+  const { document, plan } = writePortable({
+    dtype: ">U4",
+    fillValue: "äb",
+    codecs: [{ id: "zlib", level: 1 }],
+    compressorCount: 1,
+  });
+  t.match(document, {
+    ...{ data_type: "string", fill_value: "äb" },
+    codecs: [{ name: "vlen-utf8" }, { name: "blosc" }],
+  });
+  t.same(
+    plan.decode.map(({ codec, decodedByteLength }) => [codec.id, decodedByteLength]),
+    [
+      ["zlib", 4 * 5 * 16],
+      ["fixed-text", null],
+    ],
+  );
+  const ofBytes = writePortable({ dtype: "|S3", fillValue: "YQ==" });
+  t.match(ofBytes.document, { data_type: "bytes", fill_value: "" });
+  t.notOk(
+    ofBytes.plan.absentIsAbsent,
+    "absent chunks are filled here, since readers disagree about fill values of bytes",
+  );
+  t.throws(() => writePortable({ dtype: "|S1" }), { message: /no portable name/ }, "characters");
+  t.throws(() => writePortable({ dtype: "<U0" }), { message: /no portable name/ });
+});
+
+t.test("stored forms of v3 stay if all of their codecs are portable, those within shards too", async (t) => {
+  const shard = (codecs: JsonValue, name = "crc32c"): JsonValue => [
+    {
+      name: "sharding_indexed",
+      configuration: {
+        chunk_shape: [2],
+        codecs,
+        index_codecs: ["bytes", name].map((each) => ({ name: each, configuration: { endian: "little" } })),
+      },
+    },
+  ];
+  const describe = (codecs: JsonValue, dataType: JsonValue = "uint8") => {
+    const document: JsonObject = {
+      ...{ zarr_format: 3, node_type: "array", shape: [4], data_type: dataType },
+      fill_value: dataType === "uint8" ? 0 : "",
+      ...{ chunk_grid: { name: "regular", configuration: { chunk_shape: [4] } }, dimension_names: ["x"] },
+      ...{ chunk_key_encoding: { name: "default" }, codecs },
+    };
+    const stored = parseAgain(document);
+    const planned = createEncodingPlan(stored, {});
+    return writePortableV3(stored, planned, ["x"], false, (array, asked) => createEncodingPlan(array, asked));
+  };
+  const kept = shard([{ name: "bytes" }, { name: "zstd", configuration: { level: 1 } }]);
+  t.same(describe(kept).document.codecs, kept);
+  const { document } = describe(
+    shard([{ name: "bytes" }, { name: "numcodecs.zlib", configuration: { level: 1 } }]),
+  );
+  t.match(document, {
+    chunk_grid: { configuration: { chunk_shape: [2] } },
+    codecs: [{ name: "bytes" }, { name: "blosc" }],
+  });
+  t.match(describe([{ name: "vlen-bytes" }], "variable_length_bytes").document.data_type, "bytes");
 });
 
 t.test("the missing-value mark of v2 becomes xarray's attribute", async (t) => {

@@ -20,6 +20,7 @@ import {
   unservable,
 } from "../../zarr/plan/encoding-plan.js";
 import type { StoredArray, StoredFill } from "../../zarr/stored-array.js";
+import type { PlanWithCodecs } from "../../zarr/v3/portable.js";
 import {
   createServedArray,
   type DatasetSnapshot,
@@ -146,6 +147,8 @@ export interface LevelRequest {
    * values but those that attributes name. Default false.
    */
   readonly keepsType?: boolean;
+  /** The last one is a compressor. Default: those of the array below. */
+  readonly codecs?: readonly CodecSpec[];
 }
 
 /** The dataset that a level belongs to. */
@@ -160,6 +163,8 @@ export interface LevelContext {
   readonly immutable: boolean;
   /** As in `SnapshotOptions`. */
   readonly maxChunkBytes?: number | undefined;
+  /** As in `OverviewOptions`. */
+  readonly portable?: boolean | undefined;
 }
 
 /**
@@ -180,12 +185,12 @@ export function createLevelArray(
   const values = levelValues(stored, packing, method, keepsType);
   const shape = stored.shape.map((length, axis) => Math.ceil(length / factors[axis]!));
   const chunkShape = shape.map((length, axis) => Math.max(1, Math.min(document.chunks[axis]!, length)));
-  const codecs = codecsOf(below, values.dataType.itemSize);
+  const codecs = request.codecs ?? codecsOf(below, values.dataType.itemSize);
   const fields: StoredArray = {
     ...{ name, path, shape, chunkShape, codecs },
     dataType: values.dataType,
     axisOrder: shape.map((_, axis) => axis),
-    compressorCount: document.compressor === null ? 0 : 1,
+    compressorCount: request.codecs === undefined && document.compressor === null ? 0 : 1,
     fill: values.fill,
     dimNames: variable.dims,
     attrs: values.attributesOf(request.attrs ?? stored.attrs),
@@ -212,7 +217,13 @@ export function createLevelArray(
     options,
   );
   const chunks = servedChunksOf({ path, below: stored.chunks, plan }, context, () => level);
-  const served = createServedArray({ ...fields, chunks }, { ...planned, plan }, variable.dims, false);
+  const planPortable: PlanWithCodecs = (array, { compressor }) => {
+    if (array.dataType.kind === "O") throw unservable(array, "coarser texts have a fixed length");
+    return createLevelArray(below, { ...request, codecs: [compressor!] }, { ...context, portable: false });
+  };
+  const portable = context.portable ? planPortable : undefined;
+  const made = { ...planned, plan };
+  const served = createServedArray({ ...fields, chunks }, made, variable.dims, false, portable);
   const level: ServedArray = Object.freeze({ ...served, isOfOverviews: true });
   return level;
 }

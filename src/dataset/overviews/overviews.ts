@@ -24,6 +24,8 @@ import { horizontalDims, isGeographic, listGrids } from "./level-grids.js";
 export interface OverviewOptions {
   /** Largest decoded size of a chunk that is not passed through. Default 1 GiB. */
   readonly maxChunkBytes?: number | undefined;
+  /** As in `DatasetConfig.zarr3`. */
+  readonly portable?: boolean | undefined;
   /** Opens the reader of the chunks of an array, which the server makes itself. Default: they cannot be read. */
   readonly openLevelReader?: LevelContext["openReader"];
 }
@@ -68,6 +70,7 @@ function createOverviews(
     openReader: options.openLevelReader,
     immutable: dataset.immutable,
     maxChunkBytes: options.maxChunkBytes,
+    portable: options.portable,
   };
   const numbers = Array.from({ length: count + 1 }, (_, level) => level);
   /** Reasons by path of arrays that a level has not. */

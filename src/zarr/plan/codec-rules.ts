@@ -108,6 +108,8 @@ const INTERNAL_LENGTHS: Readonly<Record<string, Pick<CodecRule, "encodedByteLeng
    * Zero bytes, which decoding appends up to the length of a whole chunk. `byteLength` is the stored length of the shorter chunk.
    */
   pad: { encodedByteLength: ({ byteLength }) => Number(byteLength) },
+  /** A chunk of `byteLength` bytes, of texts of the fixed length that `dtype` says. They are decoded to what `filter` writes. */
+  "fixed-text": { encodedByteLength: ({ byteLength }) => Number(byteLength) },
   "hdf5-bits": { encodedByteLength: SAME_LENGTH },
   "hdf5-bitshuffle": { encodedByteLength: ({ cname }, byteLength) => (cname === null ? byteLength : null) },
   "hdf5-filters": {},

@@ -44,7 +44,8 @@ const DECODED_CNAMES: readonly unknown[] = ["lz4hc", "blosclz"];
  */
 export function servedCodecs(stored: StoredArray, asked: AskedCodecs, isRechunk: boolean): ServedCodecs {
   const said = stored.codecs.filter((codec) => !isInternal(codec)).map(servedCodec);
-  const isCompressor = stored.compressorCount === 1 || said.length < stored.codecs.length;
+  const hasOther = said.length > (stored.dataType.kind === "O" ? 1 : 0);
+  const isCompressor = hasOther && (stored.compressorCount === 1 || said.length < stored.codecs.length);
   const last = isCompressor ? said.at(-1) : undefined;
   const storedCompressor = last !== undefined && canCompress(last, stored) ? last : null;
   const storedFilters = storedCompressor === null ? said : said.slice(0, -1);
@@ -60,10 +61,10 @@ export function servedCodecs(stored: StoredArray, asked: AskedCodecs, isRechunk:
       : (asked.filters ?? []).map((filter, index) =>
           resolveAsked(stored, filter, "filter", storedFilters[index] ?? null),
         );
-  if (stored.dataType.kind === "O" && !sameChain(filters, storedFilters)) {
+  if (stored.dataType.kind === "O" && commonLength(filters, storedFilters) === 0) {
     throw new ZpublishError(
       "unsupported",
-      `array '${stored.path}': items of ${stored.dataType.numpyName} exist only through their filters, which must stay`,
+      `array '${stored.path}': items of ${stored.dataType.numpyName} exist only through their first filter, which must stay`,
     );
   }
   const chain = compressor === null ? filters : [...filters, compressor];
@@ -173,10 +174,6 @@ function assertDelta(codec: CodecSpec, dataType: DataType, where: string): void 
   if (problem !== undefined) throw new ZpublishError("unsupported", `${where}: ${problem}`);
 }
 
-function sameChain(a: readonly CodecSpec[], b: readonly CodecSpec[]): boolean {
-  return a.length === b.length && commonLength(a, b) === a.length;
-}
-
 /** The codec that encodes what is stored with, or asked for as, this one. */
 export function encodedCodec(codec: CodecSpec): CodecSpec {
   return codec.id === "blosc" && DECODED_CNAMES.includes(codec.cname) ? { ...codec, cname: "lz4" } : codec;
@@ -216,8 +213,10 @@ export function createSteps(
       maxDecodedByteLength: byteLength ?? maxChunkBytes,
       itemSize,
     });
-    if (byteLength !== null && decodeProblem(codec) === undefined) {
-      byteLength = encodedByteLength(codec, byteLength);
+    // Texts without a fixed size may be stored with one.
+    const isKnown = byteLength !== null || codec.id === "fixed-text";
+    if (isKnown && decodeProblem(codec) === undefined) {
+      byteLength = encodedByteLength(codec, byteLength ?? 0);
       itemSize = encodedItemSize(codec, itemSize);
       assertWholeItems(stored, codec, step.decodedByteLength, byteLength);
     } else {

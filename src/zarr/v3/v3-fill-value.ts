@@ -130,8 +130,11 @@ function serveObjectFill(item: Uint8Array, own: JsonValue, attrs: JsonObject): S
   };
 }
 
-/** Encodes an item as numcodecs' vlen-utf8 and vlen-bytes do: its length as little-endian uint32, then its bytes. */
-function variableLengthItem(value: JsonValue, objectCodec: string | null): Uint8Array {
+/**
+ * Encodes an item as numcodecs' vlen-utf8 and vlen-bytes do: its length as little-endian uint32, then its bytes.
+ * @throws ZpublishError `invalid-metadata` if the value is no text, or no bytes in base64.
+ */
+export function variableLengthItem(value: JsonValue, objectCodec: JsonValue): Uint8Array {
   const content =
     objectCodec === "vlen-bytes" ? bytesOf(value) : typeof value === "string" && Buffer.from(value);
   if (!content) throw invalidField(v3Document, "fill_value: a text, or bytes in base64", value);

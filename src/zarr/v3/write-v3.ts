@@ -33,8 +33,7 @@ export function writeV3(
   isAsked: boolean,
 ): V3Array {
   const { v3, dataType, shape } = stored;
-  // Few clients read other grids than regular ones.
-  const isAsStored = v3 !== undefined && v3.codecs !== null && !isAsked && stored.axes === undefined;
+  const isAsStored = v3 !== undefined && isServedAsStored(stored, isAsked);
   const serializer = serializerOf(stored, document.filters?.[0]?.id);
   const type = serializer === undefined ? v3TypeName(dataType, stored) : OBJECT_TYPES[serializer];
   return Object.freeze({
@@ -63,6 +62,12 @@ export function writeV3(
     const chain = { path: stored.path, dataType, order: document.order, rank: shape.length, codecs };
     return v3Codecs(chain, serializer, type.endian);
   }
+}
+
+/** Tells whether an array is served with the codecs and the grid that its stored `zarr.json` has. @param isAsked As for {@link writeV3}. */
+export function isServedAsStored({ v3, axes }: StoredArray, isAsked: boolean): boolean {
+  // Few clients read other grids than regular ones.
+  return v3 !== undefined && v3.codecs !== null && !isAsked && axes === undefined;
 }
 
 /** A chain of codecs of a served array, in the terms of v2. */

@@ -3,15 +3,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Whose clients a test runs: this system's, or those of the Debian 13 root that `scripts/install/client-root.sh` makes. */
-export type Generation = "system" | "trixie";
+/** Whose clients a test runs: this system's, or those of a root of Debian 13 or 14 that `scripts/install/client-root.sh` makes. */
+export type Generation = "system" | "trixie" | "forky";
 
+/** Those with all clients; Debian 14 has GDAL alone. */
 export const GENERATIONS: readonly Generation[] = ["system", "trixie"];
 
 /** The folder of `package.json`. */
 export const PACKAGE_ROOT = findPackageRoot();
 
-const ROOT = process.env.ZPUBLISH_TEST_ROOT ?? "/var/cache/zpublish/trixie";
+const ROOTS = {
+  trixie: process.env.ZPUBLISH_TEST_ROOT ?? "/var/cache/zpublish/trixie",
+  forky: process.env.ZPUBLISH_TEST_NEXT_ROOT ?? "/var/cache/zpublish/forky",
+};
 
 // The mounts are in a namespace of their own, so they end with the program.
 const ENTER_ROOT = `root=$1; shift
@@ -31,7 +35,7 @@ export function commandOf(
   generation: Generation,
   program: string,
   args: readonly string[],
-  root = ROOT,
+  root = generation === "system" ? "/" : ROOTS[generation],
 ): [program: string, args: string[]] {
   if (generation === "system") return [program, [...args]];
   return [
@@ -43,8 +47,9 @@ export function commandOf(
 /** Says why nothing of a generation can run here; undefined if it may. */
 export function generationProblem(generation: Generation): string | undefined {
   if (generation === "system") return undefined;
-  if (process.getuid?.() !== 0) return "only root can run clients in the Debian 13 root";
-  return existsSync(join(ROOT, ".zpublish-clients")) ? undefined : `there is no Debian 13 root in ${ROOT}`;
+  if (process.getuid?.() !== 0) return "only root can run clients in another root";
+  const root = ROOTS[generation];
+  return existsSync(join(root, ".zpublish-clients")) ? undefined : `there is no root of Debian in ${root}`;
 }
 
 function findPackageRoot(): string {

@@ -35,6 +35,7 @@ export const CLIENT_LIMITS: Readonly<Record<Generation, ClientLimits>> = {
       "objects.zarr": ["ragged"],
     },
   },
+  forky: { unopenable: [], unreadable: {}, notForXarray: {} },
 };
 
 /** Codecs of v2 that Zarr v3 has no name for: arrays with one are left out of `…/zarr3/`. */

@@ -49,6 +49,37 @@ export const VARIANTS: readonly Variant[] = [
   perVariable("rechunked-kept", rechunkKept, true),
 ];
 
+/** Not among {@link VARIANTS}: below `zarr3/`, codecs and types of the registry. */
+export const PORTABLE: Variant = {
+  ...{ name: "portable", rechunked: false, decodes: "nothing" },
+  config: () => ({ zarr3: { portable: true } }),
+};
+
+/** Codecs of the registry, and the filters that make bytes of objects. */
+const REGISTERED: ReadonlySet<string> = new Set(["blosc", "gzip", "zstd", "vlen-utf8", "vlen-bytes"]);
+
+/** Paths of arrays that are left out of a portable store, since they have no portable type or cannot be decoded. */
+export function leftOutOfPortable({ arrays }: FixtureStore): string[] {
+  return Object.entries(arrays).flatMap(([path, { dtype, compressor, filters = [], codecs = [] }]) => {
+    const hasType =
+      dtype === "|O"
+        ? filters[0]?.id !== undefined
+          ? REGISTERED.has(filters[0].id)
+          : true
+        : typeof dtype === "string" &&
+          /^.([biuc][1248]|f[248]|c(8|16)|U[1-9]\d*|S[1-9]\d+|S[2-9]|[mM]8\[(D|h|m|s|ms|us|ns)\])$/.test(
+            dtype,
+          );
+    const ids = [...filters.slice(dtype === "|O" ? 1 : 0), ...(compressor ? [compressor] : [])].map(
+      ({ id }) => id,
+    );
+    const isKept =
+      ids.every((id) => REGISTERED.has(id)) && codecs.every((name) => !name.startsWith("numcodecs."));
+    const canBeDecoded = !ids.some((id) => OPAQUE.has(id));
+    return hasType && (isKept || canBeDecoded) ? [] : [path];
+  });
+}
+
 /** Picks variants by their names. */
 export function variantsNamed(...names: readonly string[]): readonly Variant[] {
   return VARIANTS.filter(({ name }) => names.includes(name));

@@ -59,6 +59,8 @@ function itemReader(
     case "u4":
       return (view, offset) => view.getUint32(offset, little);
     case "i8":
+    case "M8":
+    case "m8":
       return (view, offset) => view.getBigInt64(offset, little);
     case "u8":
       return (view, offset) => view.getBigUint64(offset, little);

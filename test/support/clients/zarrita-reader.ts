@@ -22,7 +22,7 @@ export interface ZarritaValues {
 export async function readWithZarrita(
   url: string,
   paths: readonly string[],
-  version: "v2" | "consolidated" | "any" = "v2",
+  version: "v2" | "v3" | "consolidated" | "any" = "v2",
 ): Promise<ZarritaValues[]> {
   const fetched = new zarr.FetchStore(url);
   const store = version === "consolidated" ? await zarr.withConsolidatedMetadata(fetched) : fetched;
@@ -34,7 +34,7 @@ export async function readWithZarrita(
       const array =
         version === "any"
           ? await zarr.open(location, { kind: "array" })
-          : await zarr.open.v2(location, { kind: "array" });
+          : await (version === "v3" ? zarr.open.v3 : zarr.open.v2)(location, { kind: "array" });
       results.push({
         path,
         shape: array.shape,

@@ -55,3 +55,51 @@ export async function fetchArrayDocuments(storeUrl: string): Promise<ReadonlyMap
       .map(([key, document]) => [key.slice(0, -"/.zarray".length), document]),
   );
 }
+
+/** The fields of a served `zarr.json` of an array that decide about a portable store. */
+interface ArrayJson {
+  readonly node_type: string;
+  readonly shape: readonly number[];
+  readonly data_type: unknown;
+  readonly fill_value: unknown;
+  readonly codecs: readonly CodecJson[];
+}
+
+/** A codec in a `zarr.json`. */
+export interface CodecJson {
+  readonly name: string;
+  readonly configuration?: {
+    readonly index_location?: string;
+    readonly codecs?: readonly CodecJson[];
+    readonly index_codecs?: readonly CodecJson[];
+  };
+}
+
+/** Every `zarr.json` of an array of a served store of v3, by path. */
+export async function fetchArrays(url: string): Promise<Map<string, ArrayJson>> {
+  const root = (await (await fetch(`${url}/zarr.json`)).json()) as {
+    consolidated_metadata: { metadata: Record<string, ArrayJson> };
+  };
+  const entries = Object.entries(root.consolidated_metadata.metadata);
+  return new Map(entries.filter(([, { node_type }]) => node_type === "array"));
+}
+
+/** Whether zarrita 0.7 reads an array, so that whatever it then gets wrong is ours. */
+export function isForZarrita({ shape, data_type, fill_value, codecs }: ArrayJson): boolean {
+  if (typeof data_type !== "string" || !/^(bool|u?int\d+|float(32|64)|string)$/.test(data_type)) return false;
+  // It knows neither shards within shards nor an index at the start, and applies two transposes in the wrong order.
+  const names = namesOf(codecs);
+  const countOf = (name: string) => names.filter((each) => each === name).length;
+  if (countOf("sharding_indexed") > 1 || countOf("transpose") > 1) return false;
+  if (codecs.some(({ configuration }) => configuration?.index_location === "start")) return false;
+  // It rounds integers of metadata beyond 2^53.
+  return !shape.includes(0) && !(/int64/.test(data_type) && Math.abs(Number(fill_value)) >= 2 ** 53);
+}
+
+/** Lists the codecs of a `zarr.json`, those within shards and of their index too. */
+export function namesOf(codecs: readonly CodecJson[]): string[] {
+  return codecs.flatMap(({ name, configuration: { codecs = [], index_codecs = [] } = {} }) => [
+    name,
+    ...namesOf([...codecs, ...index_codecs]),
+  ]);
+}
