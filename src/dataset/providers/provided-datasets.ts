@@ -334,7 +334,8 @@ function createVersions(
       const { location } = source;
       return {
         ...config,
-        ...{ id, location, source, version, versions },
+        // A file has all versions.
+        ...{ id, location, source, version, versions, file: false },
         immutable: true,
         freshness: "immutable",
         cacheControl: config.cacheControl ?? FOR_EVER,

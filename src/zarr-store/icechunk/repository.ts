@@ -120,6 +120,8 @@ export function createRepository(store: ByteStore): Repository {
     const found = known === undefined ? await store.read(key) : await store.readIfChanged(key, known.version);
     if (found === "unchanged") return known?.snapshot;
     refFiles.delete(key);
+    // If the format was raised, the others are gone, too, and there is `repo`.
+    if (found === undefined && known !== undefined) refFiles.clear();
     if (found === undefined) return undefined;
     if (name.startsWith("tag.") && (await store.stat(`${key}.deleted`)) !== undefined) return undefined;
     const snapshot = parseRef(found.bytes, key);

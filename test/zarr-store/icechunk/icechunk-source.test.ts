@@ -203,6 +203,16 @@ t.test("what is declared immutable has the identity of its snapshot, not of its 
   t.not(tagged.identity, identity, "of another repository in the same place");
 });
 
+t.test("a repository whose format is raised is served on", async (t) => {
+  const { store, source, put } = open({ ...SPEC, format: 1 });
+  await source.readTree();
+  await source.versions!.list();
+  for (const key of ["branch.main", "branch.dev", "tag.v1"]) store.remove(`refs/${key}/ref.json`);
+  put({ ...SPEC, snapshots: [...SPEC.snapshots, snapshot("s3", "m1")], branches: { main: "s3" } });
+  await t.rejects(source.readTree(), { code: "invalid-metadata" });
+  t.match((await source.readTree()).format, /^Icechunk 2/);
+});
+
 t.test("a name that is too long for a file is no version", async (t) => {
   const directory = await makeDirectory(t);
   await writeFiles(directory, repositoryFiles({ ...SPEC, format: 1 }));

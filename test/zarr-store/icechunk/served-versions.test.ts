@@ -6,6 +6,7 @@ import { fileOf, type RepositorySpec, repositoryFiles } from "../../support/icec
 import { startFaultyOrigin } from "../../support/origins/faulty-origin.js";
 import { startServer } from "../../support/servers/start-server.js";
 import { makeDirectory, v3Array, v3Group, writeFiles } from "../../support/write-store.js";
+import { writeZip } from "../../support/write-zip.js";
 
 const FOR_EVER = "public, max-age=31536000, immutable";
 
@@ -151,3 +152,18 @@ t.test(
     t.same(await json("/datasets/c~repo@v2/keys"), ["row"]);
   },
 );
+
+t.test("the file of an archive is that of the dataset, not of its versions", async (t) => {
+  const directory = await makeDirectory(t);
+  const files = Object.entries(repositoryFiles(repository(2, { v1: "one" })));
+  await writeFiles(directory, {
+    "repo.zip": writeZip(files.map(([name, content]) => ({ name, content }))),
+  });
+  const location = join(directory, "repo.zip");
+  const { get } = await startServer(t, {
+    datasets: [{ id: "x", location, immutable: false, encoding: {}, variables: {}, file: true }],
+  });
+  t.equal((await get("/datasets/x/file")).status, 200);
+  t.equal((await get("/datasets/x@v1/keys")).status, 200);
+  t.equal((await get("/datasets/x@v1/file")).status, 404);
+});
