@@ -79,8 +79,7 @@ export function createChunkPlaces({ store, references, containers }: ChunkPlaces
   }
 
   /** Finds the object of a virtual chunk. @throws ZpublishError `unsupported` if it may not be read */
-  function targetOf({ location }: VirtualRef, label: string): Target {
-    const url = urlOf(location, containers());
+  function targetOf(url: string, label: string): Target {
     let target = targets.get(url);
     if (target === undefined) {
       target = references.openTarget(allowedUrl(label, url, references));
@@ -90,14 +89,16 @@ export function createChunkPlaces({ store, references, containers }: ChunkPlaces
   }
 
   function placedObject(ref: ChunkRef, label: string): PlacedObject {
-    const token = tokenOf(ref);
+    // A container may lead elsewhere after a restart: chunks in the cache are of the place before.
+    const url = ref.kind === "virtual" ? urlOf(ref.location, containers()) : "";
+    const token = tokenOf(ref, url);
     if (ref.kind === "inline") {
       const { bytes } = ref;
       const read = (range: ReadObjectOptions) => sliceOf(label, bytes, { token }, range).bytes;
       return { token, byteLength: bytes.length, read, place: () => undefined };
     }
     const { byteLength } = ref;
-    const target = () => (ref.kind === "virtual" ? targetOf(ref, label) : { store, key: `chunks/${ref.id}` });
+    const target = () => (ref.kind === "virtual" ? targetOf(url, label) : { store, key: `chunks/${ref.id}` });
     return {
       token,
       byteLength,
@@ -145,14 +146,14 @@ function has({ from, to }: ManifestExtent, coords: readonly number[]): boolean {
   return true;
 }
 
-/** Returns the version of a chunk: files of the repository are named by their content, which never changes. */
-function tokenOf(ref: ChunkRef): string {
+/** Returns the version of a chunk: files of the repository are named by their content, which never changes. @param url Of a virtual one. */
+function tokenOf(ref: ChunkRef, url: string): string {
   const hash = (data: Uint8Array | string) => createHash("sha256").update(data).digest("hex").slice(0, 20);
   if (ref.kind === "inline") return `i${hash(ref.bytes)}`;
   const { offset, byteLength } = ref;
   if (ref.kind === "native")
     return `n${ref.id.toLowerCase()}.${offset.toString(36)}.${byteLength.toString(36)}`;
-  return `v${hash([ref.location, offset, byteLength, ref.etag, ref.modified].join("\n"))}`;
+  return `v${hash([url, offset, byteLength, ref.etag, ref.modified].join("\n"))}`;
 }
 
 /** What a manifest or snapshot names must be there: a chunk in it is not absent. */

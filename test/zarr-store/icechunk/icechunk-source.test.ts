@@ -289,6 +289,19 @@ t.test("virtual chunks are read where they may be, in the state that is recorded
   });
 });
 
+t.test("a virtual chunk has another version if its container leads elsewhere", async (t) => {
+  const manifests = {
+    m1: { arrays: { "/a/row": [{ index: [0], location: "vcc://held/data.bin", length: 2 }] } },
+  };
+  const { source, put } = open({ ...SPEC, manifests, containers: { held: "s3://bucket/" } });
+  const versionNow = async () =>
+    (await openChunkReader(arrayOf(await source.readTree()).chunks).version([0])).token;
+  const before = await versionNow();
+  t.equal(await versionNow(), before);
+  put({ ...SPEC, manifests, containers: { held: "s3://bucket/moved/" } });
+  t.not(await versionNow(), before);
+});
+
 t.test("locations that are compressed with a dictionary", async (t) => {
   const [first, second] = LOCATIONS;
   const compressed = ({ encoded }: (typeof LOCATIONS)[number], index: number): ChunkRefSpec => ({
