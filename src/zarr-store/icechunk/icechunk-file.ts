@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { decodeZstdSteps } from "../../codec/plain/zstd-decoder.js";
 import { messageOf, ZpublishError } from "../../errors.js";
 import { runCooperatively } from "../../event-loop/cooperative-task.js";
@@ -19,8 +20,10 @@ const TYPES = { snapshot: 1, manifest: 2, repo: 6 } as const;
 /** Highest format of files that is read: 2.1 is written as 2. */
 const MAX_FORMAT = 2;
 
-/** Longest decoded file: a view cannot be longer. */
+/** Longest decoded file: a view cannot be longer. It is no longer than files compress, either, so that a small one takes little memory. */
 const MAX_DECODED_BYTES = 2 ** 31 - 1;
+const MIN_BOUND_BYTES = 64 * 2 ** 20;
+const MAX_RATIO = 1_000;
 
 /** A file as it was read. */
 export interface IcechunkFile {
@@ -60,9 +63,9 @@ export async function decodeIcechunkFile(
   if (number !== TYPES[type])
     throw damaged(key, `expected type ${TYPES[type]} (${type}), received type ${number}`);
   const payload = bytes.subarray(FILE_HEADER_BYTES);
+  const bound = Math.min(MAX_DECODED_BYTES, Math.max(MIN_BOUND_BYTES, payload.length * MAX_RATIO));
   try {
-    const decoded =
-      compression === 0 ? payload : await runCooperatively(decodeZstdSteps(payload, MAX_DECODED_BYTES));
+    const decoded = compression === 0 ? payload : await runCooperatively(decodeZstdSteps(payload, bound));
     return { root: rootTable(decoded), format };
   } catch (error) {
     throw asDamage(error, key);
@@ -76,7 +79,8 @@ export function damaged(key: string, problem: string): ZpublishError {
 
 /** Returns the error to throw for one of reading tables: offsets of damaged files lead out of them. */
 export function asDamage(error: unknown, key: string): unknown {
-  if (error instanceof RangeError) return damaged(key, "expected offsets within the file, received others");
+  if (error instanceof RangeError)
+    return damaged(key, "expected tables of the format, with all that they must have, received others");
   const isDamage = error instanceof ZpublishError && error.code === "corrupt-chunk";
   return isDamage ? damaged(key, messageOf(error)) : error;
 }
@@ -97,9 +101,11 @@ export class FlatTable {
   /** Returns the place of a field; 0 if the table does not have it. */
   place(field: number): number {
     const vtable = this.at - this.view.getInt32(this.at, true);
+    const [end, size] = [this.view.getUint16(vtable, true), this.view.getUint16(vtable + 2, true)];
+    if (end < 4 || size < 4 || vtable % 2 !== 0 || end % 2 !== 0) throw new RangeError("no table");
     const slot = 4 + 2 * field;
-    if (slot >= this.view.getUint16(vtable, true)) return 0;
-    const offset = this.view.getUint16(vtable + slot, true);
+    const offset = slot < end ? this.view.getUint16(vtable + slot, true) : 0;
+    if (offset >= size) throw new RangeError("a field lies outside of its table");
     return offset === 0 ? 0 : this.at + offset;
   }
 
@@ -125,6 +131,11 @@ export class FlatTable {
     return place === 0 ? undefined : bytesIn(this.view, { at: place, length: byteLength });
   }
 
+  /** @throws RangeError if the table does not have one of the fields */
+  require(...fields: readonly number[]): void {
+    if (fields.some((field) => this.place(field) === 0)) throw new RangeError("a field is missing");
+  }
+
   /** @param itemBytes Bytes of an item. */
   vector(field: number, itemBytes: number): FlatVector | undefined {
     const place = this.place(field);
@@ -136,9 +147,14 @@ export class FlatTable {
     return vector && bytesIn(this.view, vector);
   }
 
-  /** Returns a text; empty if the table does not have it. */
+  /** Returns a text, which a zero byte follows; empty if the table does not have it. */
   text(field: number): string {
-    return Buffer.from(this.bytes(field) ?? []).toString();
+    const vector = this.vector(field, 1);
+    if (vector === undefined) return "";
+    const bytes = bytesIn(this.view, vector);
+    if (this.view.getUint8(vector.at + vector.length) !== 0 || !isUtf8(bytes))
+      throw new RangeError("no text");
+    return Buffer.from(bytes).toString();
   }
 
   table(field: number): FlatTable | undefined {
@@ -159,12 +175,18 @@ function rootTable(bytes: Uint8Array): FlatTable {
 
 /** Returns the table that the offset at a place leads to. */
 export function tableAt(view: DataView, place: number): FlatTable {
-  return new FlatTable(view, place + view.getUint32(place, true));
+  return new FlatTable(view, aligned(place + view.getUint32(place, true)));
+}
+
+/** Returns a place that is a multiple of four, as those of tables and vectors are. @throws RangeError if it is none */
+function aligned(place: number): number {
+  if (place % 4 !== 0) throw new RangeError("an offset leads to no table or vector");
+  return place;
 }
 
 /** Returns the vector that the offset at a place leads to. @throws RangeError if it is not all within the file */
 export function vectorAt(view: DataView, place: number, itemBytes: number): FlatVector {
-  const start = place + view.getUint32(place, true);
+  const start = aligned(place + view.getUint32(place, true));
   const length = view.getUint32(start, true);
   if (start + 4 + length * itemBytes > view.byteLength) throw new RangeError("a vector ends after the file");
   return { at: start + 4, length };

@@ -16,6 +16,7 @@ import {
 import { openPlacedChunkReader } from "../chunk-reader.js";
 import { byPath, listedNode, type StoreNode, storedTreeOf } from "../nodes.js";
 import { createChunkPlaces } from "./chunk-places.js";
+import { damaged } from "./icechunk-file.js";
 import { createRepository, type RepositoryRef, type Resolved } from "./repository.js";
 import { type ManifestExtent, readSnapshot, type SnapshotNode } from "./snapshot.js";
 
@@ -66,12 +67,16 @@ export function createIcechunkSource(options: IcechunkSourceOptions): Source {
     });
   }
 
-  function nodeOf({ path, document, node, manifests }: SnapshotNode): KnownNode {
+  function nodeOf({ path, document, node, isArray, manifests }: SnapshotNode): KnownNode {
     const before = known.get(path);
     const isSame = before?.of.node === node && isDeepStrictEqual(before.of.manifests, manifests);
     const place = { path, directory: path, root: "", rootArrayName, objects: objectsOf(node, manifests) };
+    const read = listedNode(place, { "zarr.json": document }, {}, isSame ? before.node : undefined);
+    const rank = read.content.kind === "array" ? read.content.array.shape.length : undefined;
+    if ((read.isArray && !isArray) || manifests.some(({ from }) => from.length !== (rank ?? from.length)))
+      throw damaged(`${path}/zarr.json`, "expected what its snapshot says of it, received another node");
     return {
-      node: listedNode(place, { "zarr.json": document }, {}, isSame ? before.node : undefined),
+      node: read,
       of: isSame ? before.of : { node, manifests },
     };
   }

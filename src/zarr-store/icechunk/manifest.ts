@@ -98,7 +98,11 @@ export async function decodeManifest(bytes: Uint8Array, key: string): Promise<Ma
 function* readManifest(root: FlatTable, key: string): CooperativeTask<Manifest> {
   const arrays = new Map<string, ArrayRefs>();
   let byteLength = 0;
+  root.require(0, 1);
+  if (!key.endsWith(encodeId(root.struct(0, ID_BYTES)!)))
+    throw damaged(key, "expected the id that is its name, received another");
   for (const array of root.tables(1)) {
+    array.require(0, 1);
     const refs = yield* readRefs(array, key);
     arrays.set(nodeKey(array.struct(0, 8)), refs);
     byteLength += refs.byteLength;
@@ -109,8 +113,10 @@ function* readManifest(root: FlatTable, key: string): CooperativeTask<Manifest> 
     byteLength: byteLength + (written?.length ?? 0),
     find(node, coords) {
       const refs = arrays.get(node);
-      const index = refs === undefined ? -1 : find(refs, coords);
-      return index < 0 ? undefined : refOf(refs as ArrayRefs, index, dictionary, key);
+      // Icechunk writes no manifest without a chunk of each array that refers to it.
+      if (refs === undefined) throw damaged(key, "expected references of the array, found none");
+      const index = find(refs, coords);
+      return index < 0 ? undefined : refOf(refs, index, dictionary, key);
     },
   };
 }

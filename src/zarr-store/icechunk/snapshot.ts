@@ -1,7 +1,7 @@
 import { ZpublishError } from "../../errors.js";
 import { type CooperativeTask, runCooperatively } from "../../event-loop/cooperative-task.js";
 import type { ByteStore } from "../../stores/byte-store.js";
-import { asDamage, damaged, decodeIcechunkFile, encodeId, type FlatTable } from "./icechunk-file.js";
+import { asDamage, bytesIn, damaged, decodeIcechunkFile, encodeId, type FlatTable } from "./icechunk-file.js";
 import { nodeKey } from "./manifest.js";
 
 /** What a snapshot says about itself. */
@@ -21,6 +21,7 @@ export interface SnapshotNode {
   readonly document: string;
   /** Id of the node, as {@link nodeKey} writes it. */
   readonly node: string;
+  readonly isArray: boolean;
   /** Manifests of an array; none of a group. */
   readonly manifests: readonly ManifestExtent[];
 }
@@ -34,8 +35,11 @@ export interface ManifestExtent {
   readonly to: readonly number[];
 }
 
-/** `NodeData` of an array. */
+/** `NodeData` of an array, and of a group. */
 const ARRAY = 1;
+const GROUP = 2;
+/** Id, size and number of chunks of a manifest in format 1, with padding. */
+const MANIFEST_INFO_BYTES = 32;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -66,24 +70,40 @@ export async function readSnapshot(
       time: isoTimeOf(root.uint64(3)),
       message: root.text(4),
     };
-    return { info, nodes: await runCooperatively(nodesOf(root, key)) };
+    const nodes = await runCooperatively(nodesOf(root, key));
+    const referred = new Set(nodes.flatMap(({ manifests }) => manifests.map((manifest) => manifest.id)));
+    // As Icechunk asserts when it writes: an array that has lost its manifests would read as absent chunks.
+    if (![...listedManifests(root)].every((manifest) => referred.has(manifest)))
+      throw damaged(key, "expected arrays that refer to all of its manifests, received others");
+    return { info, nodes };
   } catch (error) {
     throw asDamage(error, key);
   }
+}
+
+/** Yields the ids of all manifests: structs in format 1, tables in format 2. */
+function* listedManifests(root: FlatTable): Generator<string, undefined> {
+  for (const each of root.tables(7)) yield encodeId(each.struct(0, 12) ?? new Uint8Array(0));
+  const { at, length } = root.vector(6, MANIFEST_INFO_BYTES) ?? { at: 0, length: 0 };
+  for (let index = 0; index < length; index++)
+    yield encodeId(bytesIn(root.view, { at: at + MANIFEST_INFO_BYTES * index, length: 12 }));
 }
 
 function* nodesOf(root: FlatTable, key: string): CooperativeTask<readonly SnapshotNode[]> {
   const nodes: SnapshotNode[] = [];
   for (const each of root.tables(2)) {
     yield;
+    each.require(0, 1, 2, 4);
     const path = each.text(1);
     const data = each.table(4);
-    if (!path.startsWith("/") || data === undefined)
+    const kind = each.uint8(3);
+    if (!path.startsWith("/") || data === undefined || (kind !== ARRAY && kind !== GROUP))
       throw damaged(key, `expected a node with data, received ${JSON.stringify(path.slice(0, 200))}`);
-    const manifests =
-      each.uint8(3) === ARRAY ? [...data.tables(2)].map((manifest) => extentOf(manifest)) : [];
+    if (kind === ARRAY) data.require(0, 2);
+    const manifests = kind === ARRAY ? [...data.tables(2)].map((manifest) => extentOf(manifest)) : [];
     const document = documentOf(each.bytes(2), key, path);
-    nodes.push({ path: path.slice(1), document, node: nodeKey(each.struct(0, 8)), manifests });
+    const node = nodeKey(each.struct(0, 8));
+    nodes.push({ path: path.slice(1), document, node, isArray: kind === ARRAY, manifests });
   }
   return nodes;
 }
@@ -97,6 +117,7 @@ function documentOf(bytes: Uint8Array | undefined, key: string, path: string): s
 }
 
 function extentOf(manifest: FlatTable): ManifestExtent {
+  manifest.require(0, 1);
   const { at, length } = manifest.vector(1, 8) ?? { at: 0, length: 0 };
   const bounds = (offset: number) =>
     Array.from({ length }, (_, axis) => manifest.view.getUint32(at + 8 * axis + offset, true));

@@ -335,8 +335,12 @@ t.test("what is damaged, missing, too new or offline is refused by name", async 
     ["repo", (bytes) => bytes.with(37, 1), /'repo' is damaged: expected type 6 \(repo\), received type 1/],
     ["repo", (bytes) => bytes.with(38, 1), /'repo' is damaged: zstd/],
     ["repo", (bytes) => bytes.with(38, 2), /expected compression 0 or 1, received compression 2/],
-    ["repo", (bytes) => bytes.subarray(0, 60), /'repo' is damaged: expected offsets within the file/],
-    [`snapshots/${fileOf("s2")}`, (bytes) => bytes.subarray(0, 80), /is damaged: expected offsets within/],
+    ["repo", (bytes) => bytes.subarray(0, 60), /'repo' is damaged: expected tables of the format/],
+    [
+      `snapshots/${fileOf("s2")}`,
+      (bytes) => bytes.subarray(0, 80),
+      /is damaged: expected tables of the format/,
+    ],
     [manifest, (bytes) => bytes.subarray(0, 80), /manifests\/.* is damaged/],
   ];
   for (const [key, change, message] of cases) {
