@@ -1,4 +1,6 @@
 import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { INSTALLED_PACKAGES, nodeProgram } from "../servers/installed-node.js";
 import { commandOf, type Generation, generationProblem } from "./client-generation.js";
 
 /** Debian's Python: another `python3` that knows none of the packages may come first on PATH. */
@@ -6,7 +8,8 @@ export const PYTHON = "/usr/bin/python3";
 
 /**
  * How each client is asked whether it is there: a command that really loads it, quick, and ends with 0.
- * All of them are installed by `scripts/install/clients.sh`, and servers of remote data by `scripts/install/origins.sh`.
+ * All of them are installed by `scripts/install/clients.sh`, servers of remote data by `scripts/install/origins.sh`, and Icechunk, which
+ * runs in the Debian 13 root alone, by `scripts/install/nodes.sh`.
  */
 const PROBES = {
   xarray: [PYTHON, "-c", "import xarray"],
@@ -44,6 +47,11 @@ const PROBES = {
   getdap: ["sh", "-c", "command -v getdap && command -v getdap4"],
   xvfb: ["sh", "-c", "command -v Xvfb && command -v xvfb-run"],
   imagemagick: ["identify", "-version"],
+  icechunk: [
+    nodeProgram(24),
+    "-e",
+    `require(${JSON.stringify(join(INSTALLED_PACKAGES, "@earthmover/icechunk"))})`,
+  ],
 } as const satisfies Record<string, readonly [string, ...string[]]>;
 
 /** wrk prints its version and its usage, and calls that an error. */
@@ -75,7 +83,7 @@ export function clientMissingIn(
     if (answer === false) continue;
     if (process.env.ZPUBLISH_REQUIRE_CLIENTS === "1") {
       throw new Error(
-        `ZPUBLISH_REQUIRE_CLIENTS=1, but ${answer}; scripts/install/clients.sh or origins.sh installs it`,
+        `ZPUBLISH_REQUIRE_CLIENTS=1, but ${answer}; scripts/install/clients.sh, origins.sh or nodes.sh installs it`,
       );
     }
     return `skipped, because ${answer}`;
