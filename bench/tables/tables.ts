@@ -5,6 +5,7 @@ import { collections } from "./collections.js";
 import { dap } from "./dap.js";
 import { explore } from "./explore.js";
 import { files } from "./files.js";
+import { icechunk } from "./icechunk.js";
 import { JOINED_TABLES } from "./joined.js";
 import { latency } from "./latency.js";
 import { overviews, transcodeCold, warm } from "./made-chunks.js";
@@ -32,6 +33,7 @@ export const TABLES: Readonly<Record<string, BenchTable>> = {
   collections,
   ...JOINED_TABLES,
   references,
+  icechunk,
   select,
   dap,
 };

@@ -7,6 +7,7 @@ import { nginxVersion } from "../../bench/subjects/nginx.js";
 import { ROWS } from "../../bench/tables/rows.js";
 import { TABLES } from "../../bench/tables/tables.js";
 import { clientMissing } from "../support/clients/require-client.js";
+import { icechunkMissing } from "../support/icechunk/open-icechunk.js";
 
 t.setTimeout(600_000);
 
@@ -50,7 +51,10 @@ const LIKE_OTHERS: ReadonlySet<string> = new Set([
 for (const [name, table] of Object.entries({ ...ROWS, ...TABLES })) {
   if (LIKE_OTHERS.has(name)) continue;
   const clients = CLIENTS[name];
-  const missing = skip || (clients === undefined ? false : clientMissing(...clients));
+  const missing =
+    skip ||
+    (clients === undefined ? false : clientMissing(...clients)) ||
+    (name === "icechunk" && icechunkMissing());
   t.test(`${name} finds its answers right and fills its tables`, { skip: missing }, async (t) => {
     const contests = await runTable(table, contextWith([THIS_BUILD]));
     t.ok(contests.length > 0);
