@@ -133,6 +133,11 @@ async function openLocal(location: string, path: string, options: OpenSourceOpti
   const range = { offset: 0, byteLength: Math.min(HEAD_BYTES, found.size) };
   const head = await withinLocation(location, () => container.read(key, { range }));
   const locate = () => realPlace(path);
+  if (options.ref !== undefined && !(head && isZip(head.bytes)))
+    throw new ZpublishError(
+      "unsupported",
+      `${location}: expected an Icechunk repository, received a file that is no zip archive`,
+    );
   const source = head && openFile({ location, folder, container, key, locate }, head, options);
   if (source !== undefined) return source;
   throw new ZpublishError("unsupported", `${location}: ${unknownFile(head?.bytes ?? new Uint8Array(0))}`);

@@ -352,9 +352,11 @@ export function createFileStore(root: string, mayBlock = false): ByteStore {
     try {
       if ((await paths.lstat(root)).isDirectory()) return undefined;
     } catch (error) {
-      throw unreadable(() => "", `is a store whose directory cannot be read (${codeOf(error)})`, error);
+      throw new ZpublishError("source-unreadable", `its directory cannot be read (${codeOf(error)})`, {
+        cause: error,
+      });
     }
-    throw unreadable(() => "", "is a store that is no longer a directory");
+    throw new ZpublishError("source-unreadable", "expected a directory, found something else");
   }
 
   async function stat(key: string, signal?: AbortSignal): Promise<ObjectStat | undefined> {

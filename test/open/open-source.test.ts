@@ -27,6 +27,21 @@ t.test("says what a path is that has no dataset", async (t) => {
     await t.rejects(openSource(location), { code: "unsupported", message });
 });
 
+t.test("opens after icechunk: a repository and nothing else", async (t) => {
+  const root = await makeDirectory(t);
+  await writeFiles(root, { "air.nc": "CDF\u0001", "store/.zgroup": zgroup });
+  const refused = {
+    "air.nc": `${root}/air.nc: expected an Icechunk repository, received a file that is no zip archive`,
+    nothing: `${root}/nothing: its directory cannot be read (ENOENT)`,
+    store: /no Icechunk repository: expected 'repo' or/,
+  };
+  for (const [name, message] of Object.entries(refused))
+    await t.rejects(
+      openSource(`icechunk:${root}/${name}?tag=v1`).then((source) => source.readTree()),
+      { message },
+    );
+});
+
 t.test("refuses other locations", async (t) => {
   const refused = {
     "gs://bucket/a.zarr": "expected an https://, http:// or s3:// URL, received gs://bucket/a.zarr/",
