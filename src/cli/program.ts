@@ -19,7 +19,7 @@ import { runServe } from "./serve.js";
 import { createWarmCommand, warmRequestOf } from "./warm.js";
 
 /** What the program says without arguments. */
-const INTRODUCTION = `zpublish publishes n-dimensional datasets over HTTP: NetCDF, HDF5, GeoTIFF and Zarr.
+const INTRODUCTION = `zpublish publishes n-dimensional datasets over HTTP: NetCDF, HDF5, GeoTIFF, Zarr and Icechunk.
 
   zpublish demo             serves invented data, to look at in a browser
   zpublish air.nc           serves a file, a Zarr store, or all that lie in a folder
