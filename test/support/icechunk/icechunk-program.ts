@@ -348,8 +348,10 @@ async function time(
   let bytes = 0;
   const begin = performance.now();
   const readRest = async () => {
-    for (let key = left.pop(); key !== undefined; key = left.pop())
-      bytes += (await store.get(key))?.byteLength ?? 0;
+    for (let key = left.pop(); key !== undefined; key = left.pop()) {
+      const value = await store.get(key);
+      bytes += value?.byteLength ?? 0;
+    }
   };
   await Promise.all(Array.from({ length: concurrency }, readRest));
   return { bytes, seconds: (performance.now() - begin) / 1000 };
