@@ -32,6 +32,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "findGroup",
     "groupPathOf",
     "idFolderSteps",
+    "idOfVersion",
     "idPageSteps",
     "indexOf",
     "indexRange",
