@@ -115,7 +115,7 @@ function renderVersions(page: DatasetPage): Markup {
   const { dataset } = snapshot.version ?? { dataset: snapshot.id };
   const rest = versions.length - MAX_VERSIONS;
   return markup`<section class="usage"><details class="fold"><summary><h2 class="head">Versions <span class="count">(${formatCount(versions.length)})</span></h2></summary><div class="panel">
-<dl class="attrs">${versions.slice(0, MAX_VERSIONS).map(
+<dl class="attrs versions">${versions.slice(0, MAX_VERSIONS).map(
     (
       version,
     ) => markup`<div><dt><a href="${samePage(page, idOfVersion(dataset, version))}"><bdi>${version.name}</bdi></a></dt><dd>${version.kind} <span class="muted">${textOf(version)}</span></dd></div>

@@ -200,6 +200,7 @@ pre{margin:.4rem 0 0;padding:.6rem .8rem;background:var(--panel);border:1px soli
 .notice p{margin:0}
 .ids{columns:14rem;column-gap:1.5rem;margin:.5rem 0 0;padding:0;list-style:none}
 .endpoints>div{grid-template-columns:minmax(10rem,26rem) minmax(0,1fr)}
+.versions>div{grid-template-columns:minmax(6rem,15rem) minmax(0,1fr)}
 @media (max-width:48rem){
 .row{grid-template-columns:minmax(0,1fr) auto;gap:.05rem .8rem}
 .row .type{grid-area:1/2;text-align:right}
@@ -207,7 +208,7 @@ pre{margin:.4rem 0 0;padding:.6rem .8rem;background:var(--panel);border:1px soli
 .row .dims{grid-area:2/1}
 .row .values{grid-area:3/1/4/-1}
 dl>div,.more dl>div{grid-template-columns:minmax(0,36%) minmax(0,1fr)}
-.endpoints>div{grid-template-columns:1fr}
+.endpoints>div,.versions>div{grid-template-columns:1fr}
 .endpoints dd{margin-bottom:.3rem}
 .group{padding-left:.6rem}
 .datasets{margin-top:.3rem}
