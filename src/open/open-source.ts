@@ -19,7 +19,7 @@ import {
   openParquetReferences,
   openReferences,
 } from "../stores/references.js";
-import { isZip, openZipStore } from "../stores/zip-store.js";
+import { isZip, openZipStore } from "../stores/zip/zip-store.js";
 import { nameProblem, type Source, withinLocation } from "../zarr/stored-tree.js";
 import { createIcechunkSource } from "../zarr-store/icechunk/icechunk-source.js";
 import { isRepository, type RepositoryRef } from "../zarr-store/icechunk/repository.js";

@@ -285,6 +285,10 @@ t.test("names the places that are not allowed, without reading anything", async 
     { "t/0": ["simplecache::s3://bucket/x"] },
     "a reference leads to 'simplecache::s3://bucket/x', expected a URL of one object",
   );
+  await refused(
+    { "t/0": ["zip://t/0::s3://bucket/x.zip"] },
+    "a reference leads to 'zip://t/0::s3://bucket/x.zip', expected a URL of one object",
+  );
   await t.resolves((await open(refs)).store.assertAllowed());
 });
 

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createFileStore } from "../../src/stores/file-store.js";
-import { openZipStore } from "../../src/stores/zip-store.js";
+import { openZipStore } from "../../src/stores/zip/zip-store.js";
 import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { makeDirectory, makeOld } from "../support/write-store.js";

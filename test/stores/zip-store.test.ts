@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import t from "tap";
 import { messageOf, ZpublishError } from "../../src/errors.js";
 import type { ByteStore } from "../../src/stores/byte-store.js";
-import { isZip, openZipStore } from "../../src/stores/zip-store.js";
+import { isZip, openZipStore } from "../../src/stores/zip/zip-store.js";
 import { createMemoryStore, type MemoryStore } from "../support/memory-store.js";
 import { writeZip, type ZipEntry, type ZipOptions } from "../support/write-zip.js";
 
@@ -85,6 +85,56 @@ t.test("reads ranges in place if an entry is stored", async (t) => {
   const memory = new Uint8Array(100_000);
   const read = await store.read("t/c/0/0", { allocate: (byteLength) => memory.subarray(0, byteLength) });
   t.equal(read?.bytes.buffer, memory.buffer, "into the caller's memory");
+});
+
+t.test(
+  "inflates a deflated entry once for all ranges that are asked of it, and whole ones of long entries",
+  async (t) => {
+    const content = randomBytes(3 * 2 ** 20 + 5);
+    const { container, store } = await open([{ name: "v", content, isDeflated: true }]);
+    const rangeAt = (offset: number) => store.read("v", { range: { offset, byteLength: 5_000 } });
+    container.takeRequests();
+    const offsets = Array.from({ length: 50 }, (_, index) => index * 62_000);
+    for (const round of ["together", "later"]) {
+      const reads = await Promise.all(offsets.map(rangeAt));
+      reads.forEach((read, index) => {
+        const offset = offsets[index]!;
+        t.ok(content.subarray(offset, offset + 5_000).equals(read!.bytes), `${round}: from ${offset}`);
+      });
+    }
+    t.equal(container.takeRequests().filter((request) => request.startsWith("read")).length, 7, "in pieces");
+    const whole = Buffer.alloc(17 * 2 ** 20, content);
+    const archive = await open([{ name: "v", content: whole, isDeflated: true, level: 0 }]);
+    t.ok(whole.equals((await archive.store.read("v"))!.bytes));
+  },
+);
+
+t.test("no range of a damaged entry is read, and none for readers that have gone", async (t) => {
+  const content = randomBytes(2 ** 20);
+  const bytes = writeZip([{ name: "v", content, isDeflated: true, level: 0 }]);
+  const range = { offset: 0, byteLength: 16 };
+  const damaged = Buffer.from(bytes);
+  damaged[2 ** 19]! ^= 1;
+  const { read } = await openZipStore(createMemoryStore({ [KEY]: damaged }), KEY);
+  await t.rejects(read("v", { range }), { ...code("corrupt-chunk"), message: /'v': expected CRC-32/ });
+  const memory = createMemoryStore({ [KEY]: Buffer.concat([Buffer.alloc(1), bytes]) });
+  const gone = new AbortController();
+  let isOpen = false;
+  const container: ByteStore = {
+    ...memory,
+    read(key, options) {
+      if (isOpen) gone.abort();
+      return memory.read(key, options);
+    },
+  };
+  const store = await openZipStore(container, KEY);
+  isOpen = true;
+  await t.rejects(store.read("v", { range, signal: gone.signal }), {
+    ...code("cancelled"),
+    message: /no reader waits for 'v'/,
+  });
+  const again = await store.read("v", { range });
+  t.ok(content.subarray(0, 16).equals(again!.bytes), "the next reader gets it");
 });
 
 t.test("refuses every read once the archive is replaced or gone", async (t) => {

@@ -7,6 +7,8 @@ export interface ZipEntry {
   readonly content: string | Uint8Array;
   /** Default false: stored. */
   readonly isDeflated?: boolean;
+  /** Level of deflate; 0 stores bytes as they are. Default 6. */
+  readonly level?: number;
   /** Default: what the content has. */
   readonly method?: number;
   /** Default: UTF-8. */
@@ -43,7 +45,7 @@ export function writeZip(entries: readonly ZipEntry[], options: ZipOptions = {})
     const { isDeflated = false, localExtra = EMPTY, directoryExtra = EMPTY, isZip64 = false } = entry;
     const name = typeof entry.name === "string" ? Buffer.from(entry.name) : entry.name;
     const content = Buffer.from(entry.content);
-    const stored = isDeflated ? deflateRawSync(content) : content;
+    const stored = isDeflated ? deflateRawSync(content, { level: entry.level ?? 6 }) : content;
     const common = Buffer.alloc(26);
     common.writeUInt16LE(isZip64 ? 45 : 20, 0);
     common.writeUInt16LE(entry.flags ?? 0x0800, 2);

@@ -1,13 +1,13 @@
 import { isUtf8 } from "node:buffer";
-import { crc32, inflateRaw } from "node:zlib";
-import { messageOf, ZpublishError } from "../errors.js";
+import { crc32 } from "node:zlib";
+import { ZpublishError } from "../../errors.js";
 import {
   type CooperativeTask,
   runCooperatively,
   startCooperatively,
-} from "../event-loop/cooperative-task.js";
-import { HIDDEN, placeOfPart } from "../zarr/chunk-reader.js";
-import { printablePath } from "../zarr/stored-tree.js";
+} from "../../event-loop/cooperative-task.js";
+import { HIDDEN, placeOfPart } from "../../zarr/chunk-reader.js";
+import { printablePath } from "../../zarr/stored-tree.js";
 import {
   assertKnownVersion,
   type ByteStore,
@@ -17,9 +17,10 @@ import {
   type ReadObjectOptions,
   type ResolvedRange,
   resolveObjectRange,
-} from "./byte-store.js";
-import { allocateOwn } from "./file-calls.js";
-import { createKeyIndex, type KeyIndex } from "./key-index.js";
+} from "../byte-store.js";
+import { allocateOwn } from "../file-calls.js";
+import { createKeyIndex, type KeyIndex } from "../key-index.js";
+import { type DeflatedEntry, inflateAtOnce, MAX_AT_ONCE_BYTES, readInflated } from "./inflated-entries.js";
 
 /** Longer directories, of five million entries, are refused before memory is allocated. */
 const MAX_DIRECTORY_BYTES = 512 * 2 ** 20;
@@ -443,37 +444,45 @@ async function readStored(
   return bytes;
 }
 
-/** Inflates a whole entry on one of libuv's threads. */
+/** Inflates a whole entry on one of libuv's threads; if it is long, or a range is wanted, together with other reads of it. */
 async function readDeflated(
   archive: Archive,
   entry: Entry,
-  { offset, byteLength }: ResolvedRange,
+  range: ResolvedRange,
   { allocate = allocateOwn, signal }: ReadObjectOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { name, byteLength: expected, storedByteLength } = entry;
   const most = storedByteLength * MAX_DEFLATE_RATIO;
   if (expected > most) throw corrupt(name, `expected at most ${most} bytes, announced are ${expected}`);
-  resolveObjectRange(name, expected, {});
+  if (range.byteLength < expected || expected > MAX_AT_ONCE_BYTES)
+    return readTogether(archive, entry, range, allocate, signal);
   const whole = { offset: 0, byteLength: storedByteLength };
   const deflated = await readData(archive, entry, whole, allocateOwn, signal);
-  const inflated = await inflate(deflated, expected, name);
+  const inflated = await inflateAtOnce(deflated, expected, name);
   if (inflated.length !== expected)
     throw corrupt(name, `expected ${expected} bytes, inflated are ${inflated.length}`);
   await assertChecksum(inflated, entry);
-  const bytes = allocate(byteLength);
-  bytes.set(inflated.subarray(offset, offset + byteLength));
+  const bytes = allocate(expected);
+  bytes.set(inflated);
   return bytes;
 }
 
-function inflate(bytes: Uint8Array, expected: number, name: string): Promise<Uint8Array> {
-  // With a little room zlib needs one pass; with none it needs an empty second one.
-  const options = { maxOutputLength: Math.max(1, expected), chunkSize: expected + 64 };
-  return new Promise((resolve, reject) => {
-    inflateRaw(bytes, options, (error, inflated) => {
-      if (error === null) resolve(inflated);
-      else reject(corrupt(name, `cannot be inflated to ${expected} bytes (${messageOf(error)})`));
-    });
-  });
+async function readTogether(
+  archive: Archive,
+  entry: Entry,
+  range: ResolvedRange,
+  allocate: (byteLength: number) => Uint8Array<ArrayBuffer>,
+  signal: AbortSignal | undefined,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { container, key, version } = archive;
+  // What is kept needs no reading.
+  await assertKnownVersion(container, key, version, signal);
+  const id = `${container.identity}\n${key}\n${version.token}\n${entry.number}`;
+  const readStored: DeflatedEntry["readStored"] = (piece) =>
+    readData(archive, entry, piece, allocateOwn, undefined);
+  const bytes = allocate(range.byteLength);
+  await readInflated({ ...entry, id, readStored }, { ...range, into: bytes, signal });
+  return bytes;
 }
 
 async function assertChecksum(bytes: Uint8Array, { checksum, name }: Entry): Promise<void> {
