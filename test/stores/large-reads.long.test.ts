@@ -27,8 +27,11 @@ const SIDE = 16;
 const INNER = 1_024;
 const REQUESTS = 100;
 const MAX_RESIDENT_BYTES = 600 * MIB;
-/** Bound of the processor's time in one turn of the server's event loop, for which `/healthz` waits. */
-const MAX_TURN_MS = 100;
+/**
+ * Bound of the processor's time in one turn of the server's event loop, for which `/healthz` waits. Twice what it may wait, since
+ * threads that share a core take longer.
+ */
+const MAX_TURN_MS = 200;
 
 /** A shard, and what is in it. @param content Bytes of all inner chunks, in C order. */
 function shardOf(content: Uint8Array): Buffer {
@@ -268,13 +271,16 @@ t.test("a hundred small chunks of a large one at once take little memory", async
   const blosc = { id: "blosc", cname: "lz4", clevel: 5, shuffle: 0, blocksize: 0 };
   await add("blosc", blosc, bloscFrame(frame));
   await add("zipped", null, large, true);
-  const stage = await startStage(t, directory, datasets);
-  for (const name of Object.keys(datasets)) {
-    const asks = Array.from({ length: REQUESTS }, (_, index) => {
-      const number = (index * 37) % (large.length / MIB);
-      const path = `/datasets/${name}/zarr/v/${Math.floor(number / SIDE)}.${number % SIDE}`;
-      return { path, expected: new Uint8Array(MIB).fill(number) };
+  for (const [name, dataset] of Object.entries(datasets)) {
+    // A program for each: what it keeps of one is not counted for the next.
+    await t.test(name, async (t) => {
+      const stage = await startStage(t, directory, { [name]: dataset });
+      const asks = Array.from({ length: REQUESTS }, (_, index) => {
+        const number = (index * 37) % (large.length / MIB);
+        const path = `/datasets/${name}/zarr/v/${Math.floor(number / SIDE)}.${number % SIDE}`;
+        return { path, expected: new Uint8Array(MIB).fill(number) };
+      });
+      await check(t, `small chunks of one of ${name}`, stage, asks);
     });
-    await check(t, `small chunks of one of ${name}`, stage, asks);
   }
 });
