@@ -103,6 +103,9 @@ t.test(
   },
 );
 
+/** Variable of `nc_fills.nc` without fill values: where nothing was written, netCDF-C reads what happens to be in memory. */
+const UNFILLED = "none";
+
 t.test(
   "xarray of Debian 13 reads from portable stores of NetCDF-4 and HDF5 what it reads from the files",
   {
@@ -140,7 +143,10 @@ t.test(
       const known = new Set(inV2[index]!.map(textOf));
       const wrong = found.filter(
         (each) =>
-          each.kind === "difference" && ABOUT_VALUES.test(String(each.message)) && !known.has(textOf(each)),
+          each.kind === "difference" &&
+          ABOUT_VALUES.test(String(each.message)) &&
+          !known.has(textOf(each)) &&
+          each.variable !== UNFILLED,
       );
       t.same(wrong.slice(0, 10), [], `${names[index]}: ${wrong.length} differences`);
       compared += Number(found.at(-1)?.compared);

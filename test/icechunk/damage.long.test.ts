@@ -93,9 +93,9 @@ async function tryAll(repository: Repository, damages: Iterable<Damage>, sound: 
   return { tried, problems, other };
 }
 
-/** Yields copies of files with one bit flipped; every bit in turn with full effort. @param begin Bytes of each file that stay. */
+/** Yields copies of files with one bit flipped: every 17th, and each of them with an effort of 17. @param begin Bytes of each file that stay. */
 function* flips(repository: Repository, files: readonly string[], begin = 0): Generator<Damage> {
-  const step = Math.max(1, Math.round(1_000 / effort(1_000)));
+  const step = Math.max(1, Math.round(17_000 / effort(1_000)));
   for (const file of files) {
     const good = readFileSync(join(repository.path, file));
     for (let bit = begin * 8; bit < good.length * 8; bit += step) {

@@ -9,7 +9,7 @@ import {
   type Repository,
 } from "../support/icechunk/open-icechunk.js";
 import { setConfiguration } from "../support/icechunk/repository-file.js";
-import { array, chunk, compareWithIcechunk, dataset, group } from "../support/icechunk/sample-repository.js";
+import { array, chunk, dataset, group } from "../support/icechunk/sample-repository.js";
 import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import { type RunningServer, startServer } from "../support/servers/start-server.js";
 import { makeDirectory, makeOld } from "../support/write-store.js";
@@ -242,7 +242,7 @@ t.test("locations below named containers", { skip }, async (t) => {
   t.equal(await answerOf(server, 2), 500, "a container that is not allowed");
   t.equal(await answerOf(server, 3), 404);
   const open = await serve(t, repository, [`${places.root}/`]);
-  const named = icechunk.at(repository.path, [places.file("data/"), places.file("secret/")]);
-  t.same((await compareWithIcechunk(open, "x", named, { branch: "main" })).differences, []);
+  // Not compared with Icechunk's own library, which drops the names of containers, and then finds these files only now and then.
+  t.same(await answerOf(open, 1), range(1000 + COUNT));
   t.same(await answerOf(open, 2), range(9000 + COUNT));
 });
