@@ -9,7 +9,7 @@ import type { Teardown } from "../write-store.js";
 import { commandOf, type Generation, PACKAGE_ROOT } from "./client-generation.js";
 import { clientMissingIn, PYTHON } from "./require-client.js";
 
-const PYTHON_TIMEOUT_MS = 240_000;
+const PYTHON_TIMEOUT_MS = 420_000;
 
 const FIXTURE_SCRIPTS = join(PACKAGE_ROOT, "test", "fixtures");
 
