@@ -187,6 +187,7 @@ const TARGETS: readonly TargetRule[] = [
     ],
   }),
   raw({ id: "pad", byteLength: PADDED_BYTES }),
+  raw({ id: "fixed-text", dtype: "|S4", filter: "vlen-bytes", byteLength: PADDED_BYTES }),
   ours({ id: "tiff-packbits" }),
   ours({ id: "tiff-deflate", maxByteLength: 2 ** 20 }),
   ours({ id: "tiff-lzw" }),
@@ -231,7 +232,7 @@ async function chunksOf(rule: TargetRule): Promise<GoodChunk[]> {
     const step = stepOf(rule, content.length, i % 4 === 3);
     const encoded =
       rule.from === "raw"
-        ? content.subarray(0, rule.codec.id === "pad" ? PADDED_BYTES : undefined)
+        ? content.subarray(0, rule.codec.byteLength as number | undefined)
         : rule.from === "snappy"
           ? snappyChunk(content)
           : await encodeChunk(content, step);
@@ -254,7 +255,7 @@ function snappyChunk(content: Uint8Array): Uint8Array {
 /** @param isOpen As where the items are strings: a plan knows no length then, only a bound. */
 function stepOf({ codec, itemSize }: TargetRule, byteLength: number, isOpen: boolean): CodecStep {
   const complete = completeCodec(codec);
-  return isOpen && codecRule(codec.id)?.askedAs === "compressor"
+  return (isOpen && codecRule(codec.id)?.askedAs === "compressor") || codec.id === "fixed-text"
     ? { codec: complete, decodedByteLength: null, maxDecodedByteLength: 2 * byteLength, itemSize }
     : { codec: complete, decodedByteLength: byteLength, maxDecodedByteLength: byteLength, itemSize };
 }
