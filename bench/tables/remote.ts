@@ -18,7 +18,8 @@ import { residentMib } from "./memory.js";
 import { openMibStore, pathsOf } from "./rows.js";
 
 const DELAY_MS = 20;
-/** Requests at a time, of the client and of the peer. */
+/** Requests at a time, of the client and of the peer: few wait for the network, many for the processor. */
+const FEW = 4;
 const AT_ONCE = 32;
 /** Arrays, chunks, and chunk requests after which memory is read. */
 const SIZES = {
@@ -39,10 +40,14 @@ export const remote: BenchTable = {
     "chunks of 590 KB and metadata of 1,000 arrays in a store that is 20 ms away, and in one that is not",
   async *contests(context) {
     const store = await openMibStore(context, Math.max(1, Math.ceil(SIZES[context.size].chunks / 16)));
-    for (const delayMs of [DELAY_MS, 0]) {
+    for (const [delayMs, atOnce] of [
+      [DELAY_MS, FEW],
+      [DELAY_MS, AT_ONCE],
+      [0, AT_ONCE],
+    ] as const) {
       const origin = await startOrigin(dirname(store.directory), delayMs);
       try {
-        yield coldChunks(store, origin, delayMs, context);
+        yield coldChunks({ store, origin, atOnce }, delayMs, context);
       } finally {
         await origin.stop();
       }
@@ -56,50 +61,58 @@ function keysOf(store: FieldStore, { size }: BenchContext): readonly string[] {
   return store.chunkKeys.slice(0, SIZES[size].chunks);
 }
 
-function coldChunks(store: FieldStore, origin: Origin, delayMs: number, context: BenchContext): Contest {
+/** What a client reads: chunks of a store, from an origin, so many at a time. */
+interface ColdRead {
+  readonly store: FieldStore;
+  readonly origin: Origin;
+  readonly atOnce: number;
+}
+
+function coldChunks(cold: ColdRead, delayMs: number, context: BenchContext): Contest {
   const least = delayMs > 0 ? 0.9 : 0.5;
   return {
-    title: `Cold chunks, ${delayMs} ms away`,
+    title: `Cold chunks, ${delayMs} ms away, ${cold.atOnce} at a time`,
     contestants: [
-      { name: ALONE, measure: () => readAlone(store, origin, context) },
+      { name: ALONE, measure: () => readAlone(cold, context) },
       ...[SERVED, REDIRECTED].flatMap((name) =>
-        perBuild(context, name, (build) => readCold(name, build, store, origin, context)),
+        perBuild(context, name, (build) => readCold(name, build, cold, context)),
       ),
     ],
     compared: "chunks/s",
     against: [ALONE],
     aims: [{ of: SERVED, against: ALONE, least }],
     notes: [
-      `Origin, zpublish and client are processes of this machine. The client and "${ALONE}" are the same loop of undici, ${AT_ONCE} requests at a time; it follows redirects. Every round of zpublish is a fresh server with an empty cache.`,
+      `Origin, zpublish and client are processes of this machine. The client and "${ALONE}" are the same loop of undici, ${cold.atOnce} requests at a time; it follows redirects. Every round of zpublish is a fresh server with an empty cache.`,
       "Requests are those that the origin received, metadata included.",
     ],
   };
 }
 
 /** Reads the chunks below a URL. @throws Error if they have not the stored number of bytes. */
-async function read(url: string, store: FieldStore, scratch: string, context: BenchContext): Promise<number> {
+async function read(
+  url: string,
+  { store, atOnce }: ColdRead,
+  scratch: string,
+  context: BenchContext,
+): Promise<number> {
   const keys = keysOf(store, context);
   const urls = keys.map((key) => `${url}/${key}`);
-  const { seconds, bytes } = await readObjects({ urls, atOnce: AT_ONCE }, scratch);
+  const { seconds, bytes } = await readObjects({ urls, atOnce }, scratch);
   const expected = keys.reduce((sum, key) => sum + storedBytes(store, key).length, 0);
   if (bytes !== expected) throw new Error(`expected ${expected} bytes in all, received ${bytes}`);
   return keys.length / seconds;
 }
 
-async function readAlone(store: FieldStore, origin: Origin, context: BenchContext): Promise<Figures> {
+async function readAlone(cold: ColdRead, context: BenchContext): Promise<Figures> {
+  const { store, origin } = cold;
   await origin.takeCount();
   const url = `${origin.url}/${basename(store.directory)}`;
-  const rate = await read(url, store, context.freshFolder("alone"), context);
+  const rate = await read(url, cold, context.freshFolder("alone"), context);
   return { "chunks/s": rate, "requests to the origin": await origin.takeCount() };
 }
 
-function readCold(
-  name: string,
-  build: Build,
-  store: FieldStore,
-  origin: Origin,
-  context: BenchContext,
-): Promise<Figures> {
+function readCold(name: string, build: Build, cold: ColdRead, context: BenchContext): Promise<Figures> {
+  const { store, origin } = cold;
   const scratch = context.freshFolder("remote");
   const location = `${origin.url}/${basename(store.directory)}`;
   // Another dataset of the same objects is checked, so that the measured one stays cold.
@@ -112,7 +125,7 @@ function readCold(
       if (!storedBytes(store, key).equals(Buffer.from(received))) throw new Error(`${key} is wrong`);
     }
     await origin.takeCount();
-    const rate = await read(`${baseUrl}/datasets/field/zarr`, store, scratch, context);
+    const rate = await read(`${baseUrl}/datasets/field/zarr`, cold, scratch, context);
     return { "chunks/s": rate, "requests to the origin": await origin.takeCount() };
   });
 }
