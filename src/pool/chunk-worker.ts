@@ -15,7 +15,7 @@ interface ChunkWorker {
   /** True if its thread has started and not ended. */
   readonly isAlive: boolean;
   /**
-   * Terminates the thread; the running task is rejected.
+   * Terminates the thread; the running task is rejected. One that starts is terminated when it has started.
    * @returns Resolves when the thread has ended. A thread inside a system call, such as a read of a file system that hangs, ends
    * only after that call.
    */
@@ -72,27 +72,17 @@ interface Attempt {
  *   start cannot be told from a crash. So each worker is a pool of one thread, which is dropped with its thread.
  * - With an AbortSignal it gives a worker one task at a time and ends the thread at an abort. So signals stay in our queue.
  * - An idle thread waits in `Atomics.wait`; now and then one ignores `terminate()` there (Node.js 20.20), but obeys the next.
+ * - A thread that is terminated while it loads its modules may abort the process (Node.js 20.20: `Module::IsGraphAsync`), so `end` waits.
  */
 export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
-  const { filename, workerData, heapBytes, onIdleEnd } = options;
+  const { onIdleEnd } = options;
   const queue = new FixedQueue();
-  const piscina = new Piscina<WorkerTask, TaskAnswer>({
-    filename,
-    taskQueue: queue,
-    workerData,
-    minThreads: 0,
-    maxThreads: 1,
-    idleTimeout: IDLE_TIMEOUT_MS,
-    concurrentTasksPerWorker: 1,
-    maxQueue: 1,
-    resourceLimits: {
-      maxOldGenerationSizeMb: Math.ceil(heapBytes / 2 ** 20),
-      maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB,
-    },
-  });
+  const piscina = createThreadPool(options, queue);
   let isAlive = false;
   let attempt: Attempt | undefined;
   let ending: Promise<void> | undefined;
+  /** Undefined before the first task. */
+  let started: Promise<void> | undefined;
 
   piscina.on("workerCreate", () => {
     isAlive = true;
@@ -129,8 +119,17 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
     current.timer = timer;
   }
 
+  async function endThread(): Promise<void> {
+    if (!isAlive && started !== undefined) {
+      while (queue.size > 0) queue.shift();
+      attempt?.fail("couldNotStart", "it is not needed any more");
+      await settlesWithin(started, START_TIMEOUT_MS);
+    }
+    await piscina.destroy().catch(() => undefined);
+  }
+
   function end(): Promise<void> {
-    ending ??= piscina.destroy().catch(() => undefined);
+    ending ??= endThread();
     return ending;
   }
 
@@ -166,6 +165,7 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
           hasBegun: false,
         };
         attempt = current;
+        started ??= startOf(piscina);
         if (isAlive) begin(current);
         else limit(current, Math.max(timeoutMs, START_TIMEOUT_MS));
         try {
@@ -192,6 +192,32 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
     },
     end,
   };
+}
+
+/** Creates a pool of one thread, which has not started. */
+function createThreadPool(
+  { filename, workerData, heapBytes }: ChunkWorkerOptions,
+  taskQueue: FixedQueue,
+): Piscina<WorkerTask, TaskAnswer> {
+  return new Piscina({
+    ...{ filename, taskQueue, workerData },
+    minThreads: 0,
+    maxThreads: 1,
+    idleTimeout: IDLE_TIMEOUT_MS,
+    concurrentTasksPerWorker: 1,
+    maxQueue: 1,
+    resourceLimits: {
+      maxOldGenerationSizeMb: Math.ceil(heapBytes / 2 ** 20),
+      maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB,
+    },
+  });
+}
+
+/** Resolves when the thread has loaded its modules, or has ended. */
+function startOf(piscina: Piscina): Promise<void> {
+  return new Promise((resolve) => {
+    piscina.once("workerCreate", () => resolve()).once("workerDestroy", () => resolve());
+  });
 }
 
 function terminateUntilGone(thread: Worker): void {

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -156,6 +156,23 @@ t.test("closing settles everything", async (t) => {
     t.match(outcome, { status: "failed", error: { code: "draining" } });
   }
   t.match(await pool.makeChunk(order(0)), { status: "failed", error: { code: "draining" } });
+});
+
+t.test("a thread that loads its modules is not terminated before it has loaded them", async (t) => {
+  const directory = t.testdir({
+    "slow.mjs": `import { writeFileSync } from "node:fs";
+writeFileSync(new URL("./began", import.meta.url), "");
+const end = Date.now() + 300;
+while (Date.now() < end);
+writeFileSync(new URL("./loaded", import.meta.url), "");
+export default () => ({ status: "absent" });`,
+  });
+  const pool = openPool(t, { workerFile: join(directory, "slow.mjs"), threads: 1 });
+  const outcome = pool.makeChunk(order(0));
+  while (!existsSync(join(directory, "began"))) await new Promise((resolve) => setTimeout(resolve, 5));
+  await pool.close();
+  t.ok(existsSync(join(directory, "loaded")));
+  t.match(await outcome, { status: "failed", error: { code: "draining" } });
 });
 
 t.test(
