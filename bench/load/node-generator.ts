@@ -19,9 +19,8 @@ const latencies: number[] = [];
 let failures = 0;
 let firstFailure: string | undefined;
 let next = 0;
-const beginCpu = process.cpuUsage();
-const begin = performance.now();
-const end = load.length === "once" ? Number.POSITIVE_INFINITY : begin + load.length.seconds * 1_000;
+/** Set when all connections are open. */
+let end = 0;
 const isOnce = load.length === "once" || load.length.isOnce === true;
 
 function takeRequest(now: number): Buffer | undefined {
@@ -30,58 +29,69 @@ function takeRequest(now: number): Buffer | undefined {
   return requests[next++ % requests.length];
 }
 
-/** One connection: the next request is sent when the last answer is whole. */
-function runConnection(): Promise<void> {
-  return new Promise((resolve) => {
-    const reader = createAnswerReader();
-    let sentAt = 0;
-    const socket = connect({
-      host: target.host,
-      port: target.port,
-      noDelay: true,
-      onread: { buffer: readBuffer, callback: (length, buffer) => receive(buffer as Buffer, length) },
-    });
-
-    function send(now: number): void {
-      const request = takeRequest(now);
-      if (request === undefined) {
-        socket.destroy();
-        resolve();
-        return;
-      }
-      sentAt = now;
-      socket.write(request);
-    }
-    function fail(problem: string): void {
-      failures++;
-      firstFailure ??= problem;
-      socket.destroy();
-      resolve();
-    }
-    function receive(buffer: Buffer, length: number): boolean {
-      const taken = reader.take(buffer.subarray(0, length));
-      if (taken === "more") return true;
-      if (taken === "broken") {
-        fail("an answer without a length, or more than was asked for");
-        return false;
-      }
-      if (taken !== load.status) {
-        failures++;
-        firstFailure ??= `expected status ${load.status}, received ${taken}`;
-      }
-      const now = performance.now();
-      latencies.push(now - sentAt);
-      send(now);
-      return true;
-    }
-
-    socket.once("connect", () => send(performance.now()));
-    socket.once("error", (error) => fail(error.message));
-    socket.once("end", () => fail("the server closed the connection"));
+/** Opens a connection, on which the next request is sent when the last answer is whole. */
+function openConnection() {
+  const reader = createAnswerReader();
+  let sentAt = 0;
+  const socket = connect({
+    host: target.host,
+    port: target.port,
+    noDelay: true,
+    onread: { buffer: readBuffer, callback: (length, buffer) => receive(buffer as Buffer, length) },
   });
+
+  function send(now: number): void {
+    const request = takeRequest(now);
+    if (request === undefined) {
+      socket.destroy();
+      return;
+    }
+    sentAt = now;
+    socket.write(request);
+  }
+  function fail(problem: string): void {
+    failures++;
+    firstFailure ??= problem;
+    socket.destroy();
+  }
+  function receive(buffer: Buffer, length: number): boolean {
+    const taken = reader.take(buffer.subarray(0, length));
+    if (taken === "more") return true;
+    if (taken === "broken") {
+      fail("an answer without a length, or more than was asked for");
+      return false;
+    }
+    if (taken !== load.status) {
+      failures++;
+      firstFailure ??= `expected status ${load.status}, received ${taken}`;
+    }
+    const now = performance.now();
+    latencies.push(now - sentAt);
+    send(now);
+    return true;
+  }
+
+  socket.once("error", (error) => fail(error.message));
+  socket.once("end", () => fail("the server closed the connection"));
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  const opened = new Promise<void>((resolve) => socket.once("connect", resolve));
+  return {
+    opened: Promise.race([opened, closed]),
+    closed,
+    begin(now: number) {
+      if (!socket.destroyed) send(now);
+    },
+  };
 }
 
-await Promise.all(Array.from({ length: load.connections }, runConnection));
+const connections = Array.from({ length: load.connections }, openConnection);
+await Promise.all(connections.map(({ opened }) => opened));
+// Not before: on a busy machine, a short measurement would be over before its first request.
+const beginCpu = process.cpuUsage();
+const begin = performance.now();
+end = load.length === "once" ? Number.POSITIVE_INFINITY : begin + load.length.seconds * 1_000;
+for (const connection of connections) connection.begin(begin);
+await Promise.all(connections.map(({ closed }) => closed));
 const seconds = (performance.now() - begin) / 1_000;
 const { user, system } = process.cpuUsage(beginCpu);
 const sorted = Float64Array.from(latencies).sort();

@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { type LongRunSample, longRunPlot, longRunTable } from "../../bench/capacity/long-run-plot.js";
@@ -16,10 +15,10 @@ import { readProcessCost, readResidentMemory } from "../../bench/process-cost.js
 import { checkSame } from "../../bench/subjects/check-answers.js";
 import { createPeer } from "../../bench/subjects/subject.js";
 import type { ForeignOutcome, MeasuredOutcome } from "../foreign/foreign-file.js";
+import { makeDirectory } from "../support/write-store.js";
 
 const skip = existsSync("/proc/self/smaps") ? false : "skipped, because there is no /proc/PID/smaps";
-const scratch = join(t.testdir({}), "scratch");
-mkdirSync(scratch);
+const scratch = await makeDirectory(t);
 
 async function listening(test: Test, listener: RequestListener): Promise<string> {
   const server = createServer(listener).listen(0, "127.0.0.1");

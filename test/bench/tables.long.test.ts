@@ -8,10 +8,12 @@ import { ROWS } from "../../bench/tables/rows.js";
 import { TABLES } from "../../bench/tables/tables.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { icechunkMissing } from "../support/icechunk/open-icechunk.js";
+import { makeDirectory } from "../support/write-store.js";
 
 t.setTimeout(600_000);
 
-const root = t.testdir({});
+// Of this run alone: `t.testdir` has one name for all runs in a checkout.
+const root = await makeDirectory(t);
 const skip = existsSync("/proc/self/smaps") ? false : "skipped, because there is no /proc/PID/smaps";
 const TEXT = { command: "", date: "", machine: {}, rounds: 1, seconds: 1, notes: [] };
 
