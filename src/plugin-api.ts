@@ -13,6 +13,7 @@ export {
   labelText,
 } from "./cf/axis-labels.js";
 export type { CellBox, NearestCell } from "./cf/cell-search.js";
+export { type DatasetFacts, datasetFacts, firstText, plainText, variableFacts } from "./cf/dataset-facts.js";
 export { type Packing, packingOf } from "./cf/packing.js";
 export { swapWords } from "./codec/item-reader.js";
 export { type BoundedMap, createBoundedMap } from "./collections/bounded-map.js";
@@ -97,6 +98,7 @@ export {
 export { type DataType, parseDataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export { packageVersion } from "./observe/versions.js";
+export type { DatasetSummary } from "./pages/dataset-summary.js";
 export { documentReply, jsonReply, keepPromise } from "./plugins/documents.js";
 export type {
   DatasetPages,
@@ -108,6 +110,7 @@ export type {
   ProviderContext,
 } from "./plugins/plugin.js";
 export type { ZarritaStoreOptions } from "./stores/zarrita-store.js";
+export { type DataLink, dataLinks } from "./usage/data-links.js";
 export type {
   AxisSelection,
   Coordinates,

@@ -130,6 +130,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "pages",
     "plugins",
     "stores",
+    "usage",
     "values",
     "zarr",
   ],

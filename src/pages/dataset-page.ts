@@ -1,4 +1,5 @@
 import { axisRole } from "../cf/axis-roles.js";
+import { firstText } from "../cf/dataset-facts.js";
 import { type DatasetSnapshot, idOfVersion, severalDatasets } from "../dataset/dataset.js";
 import { describeLevels } from "../dataset/overviews/overviews.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
@@ -39,7 +40,7 @@ import {
 } from "./page.js";
 import { createPageBudget, DATASET_URL, PAGE_SCRIPT_LINK, ROOT, TOKEN_QUERY, UP } from "./page-place.js";
 import type { PreviewValues } from "./preview-service.js";
-import { firstText } from "./variable-row.js";
+import { structuredData } from "./structured-data.js";
 
 /** Content of a page about a group. */
 export interface DatasetPage {
@@ -53,6 +54,8 @@ export interface DatasetPage {
   /** Prefixes of Zarr stores that are served and that the page links into. */
   readonly stores: readonly StorePrefix[];
   readonly looks: Looks;
+  /** Names of the server's plugins. */
+  readonly plugins: ReadonlySet<string>;
   /** Whether the files of datasets that offer them are served. */
   readonly hasFiles: boolean;
   /** Whether the server has datasets by OPeNDAP. */
@@ -87,6 +90,7 @@ export function* datasetPageSteps(page: DatasetPage): CooperativeTask<string> {
       link: trustedMarkup(`${ROOT}${encodeSegment(name)}${TOKEN_QUERY}`),
     })),
     ...summary,
+    ...(isRoot && !nested && { data: structuredData({ ...page, image: summary.image }) }),
     script: PAGE_SCRIPT_LINK,
     main: markup`<div class="top"><div class="about"><h1><bdi>${snapshot.id}</bdi>${groupPath}${treeMark}</h1>
 ${titleLine(group)}

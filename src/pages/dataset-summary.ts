@@ -1,9 +1,10 @@
+import { firstText } from "../cf/dataset-facts.js";
 import type { DatasetSnapshot, FileView } from "../dataset/dataset.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { Coverage } from "./coverage.js";
 import { type PictureLook, picturedArray, pictureLook } from "./look-links.js";
 import { shortened } from "./page.js";
-import { firstText, isIndexCoordinate, variableByteLength } from "./variable-row.js";
+import { isIndexCoordinate, variableByteLength } from "./variable-row.js";
 
 /** What a list of datasets shows of one. Plain data, some hundred bytes. */
 export interface DatasetSummary extends Coverage {

@@ -285,6 +285,8 @@ export interface Page {
   readonly image?: Markup | undefined;
   /** Link to {@link PAGE_SCRIPT}. Default: the page has no code to copy. */
   readonly script?: Markup;
+  /** Element with what the page says to programs. Default: there is none. */
+  readonly data?: Markup;
 }
 
 /** A link in the header. */
@@ -295,7 +297,8 @@ export interface Crumb {
 }
 
 /** Renders a complete HTML document, which is whole without its script. */
-export function renderPage({ title, breadcrumb, links, main, description, image, script }: Page): string {
+export function renderPage(page: Page): string {
+  const { title, breadcrumb, links, main, description, image, script, data } = page;
   return markup`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -310,7 +313,7 @@ ${
   script !== undefined &&
   markup`<script defer src="${script}"></script>
 `
-}</head>
+}${data}</head>
 <body>
 <header><div class="wrap"><nav aria-label="Breadcrumb"><ol>${breadcrumb.map(renderCrumb)}</ol></nav>${links.length > 0 && markup`<nav aria-label="Service"><ul class="links bar">${links.map(renderCrumb)}</ul></nav>`}</div></header>
 <main class="wrap">

@@ -1,4 +1,5 @@
 import { isLosslessNumber } from "lossless-json";
+import { firstText } from "../cf/dataset-facts.js";
 import { type CfDecoding, cfDecodingOf, isDecoded } from "../cf/decoded-type.js";
 import { missingMarkOf } from "../cf/image-data.js";
 import { packingOf } from "../cf/packing.js";
@@ -82,12 +83,6 @@ function layoutOf({ shape, chunkShape }: Variable): string {
 /** Describes a variable by its attributes: `Air temperature`. */
 function describe({ attrs }: Variable): string {
   return shortened(firstText(attrs, ["long_name", "standard_name", "description", "title"]) ?? "", 200);
-}
-
-/** Returns the first attribute of some that is a text; undefined if none is. */
-export function firstText(attrs: JsonObject, names: readonly string[]): string | undefined {
-  const texts = names.map((name) => attrs[name]);
-  return texts.find((value): value is string => typeof value === "string" && value !== "");
 }
 
 const MIDNIGHT = /T00:00:00(?:\.0+)?$/;

@@ -68,7 +68,7 @@ export function createPageReplies(context: CoreContext): DatasetPages {
       collectPreviews(snapshot, nested ? groupsBelow(snapshot, group) : [group]),
       settlesWithin(covering, PREVIEW_TIMEOUT_MS),
     ]);
-    const hasPlugin = (wanted: string) => context.plugins().some(({ name }) => name === wanted);
+    const plugins = new Set(context.plugins().map(({ name }) => name));
     const steps = datasetPageSteps({
       snapshot,
       group,
@@ -77,8 +77,9 @@ export function createPageReplies(context: CoreContext): DatasetPages {
       coverage,
       stores: storesOf(context),
       maxSelectionBytes: maxSelectionOf(context),
-      hasFiles: hasPlugin("file"),
-      hasOpendap: hasPlugin("opendap"),
+      plugins,
+      hasFiles: plugins.has("file"),
+      hasOpendap: plugins.has("opendap"),
       looks: looksOf(context.routes(), context.datasetPath),
       serviceTitle: context.title,
       isAlone: context.datasetPath("{dataset_id}") === "/",

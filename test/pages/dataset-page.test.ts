@@ -25,6 +25,7 @@ function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): str
     coverage: {},
     stores: ["zarr", "zarr3"],
     looks: { explorer: true, pictures: true },
+    plugins: new Set(["zarr", "zarr3", "file", "opendap", "dataset_info"]),
     hasFiles: true,
     hasOpendap: true,
     maxSelectionBytes: 2 ** 30,
@@ -103,8 +104,45 @@ t.test("a dataset's page shows what xarray's representation shows", async (t) =>
     t.ok(html.includes(shown), shown);
   }
   t.strictSame(misnested(html), []);
-  t.notMatch(html, /<script(?! defer src="\ufdd3assets\/pages\/copy-[0-9a-f]{12}\.js\ufdd2"><\/script>)/);
+  const scripts = Array.from(html.matchAll(/<script[^>]*>/g), ([tag]) => tag);
+  t.equal(scripts.length, 2);
+  t.equal(scripts[1], '<script type="application/ld+json">');
+  t.match(scripts[0], /^<script defer src="\ufdd3assets\/pages\/copy-[0-9a-f]{12}\.js\ufdd2">$/);
   t.notMatch(html, /javascript:|\son[a-z]+=|\sstyle=|NaN B|undefined/);
+});
+
+t.test("a page tells search engines what its dataset is, whatever texts are in it", (t) => {
+  const hostile = "</script><script>alert(1)</script><!-- \ufdd0 \ud800 \u202e & \u2028 \\ufdd4 \\";
+  const attrs = { title: hostile, license: "CC-BY-4.0", keywords: "a,b", creator_name: "x".repeat(1_000) };
+  const t2m = { dims: ["x"], shape: [9], attrs: { long_name: hostile, units: "K" } };
+  const html = render({
+    snapshot: fakeSnapshot("<air>", { attrs, variables: { [hostile.slice(0, 40)]: t2m } }),
+    coverage: { period: ["2000-01-01", "2000-01-31"], extent: { west: 5, east: 12, south: 45, north: 53 } },
+  });
+  const [, json = ""] = /<script type="application\/ld\+json">(.*?)<\/script>/s.exec(html) ?? [];
+  t.notMatch(json, /[<>&]/);
+  const plain = hostile.replace(/[\ufdd0\ud800\u202e]/g, "\ufffd");
+  t.match(JSON.parse(json), {
+    ...{
+      "@context": { "@vocab": "https://schema.org/" },
+      "@type": "Dataset",
+      "@id": "\ufdd4",
+      url: "\ufdd4",
+    },
+    ...{ identifier: "<air>", name: plain, license: "CC-BY-4.0", keywords: ["a", "b"] },
+    creator: { name: `${"x".repeat(199)}…` },
+    spatialCoverage: { geo: { box: "45 5 53 12" } },
+    temporalCoverage: "2000-01-01/2000-01-31",
+    variableMeasured: [{ "@type": "PropertyValue", description: plain, unitText: "K" }],
+    distribution: [
+      { contentUrl: "\ufdd7" },
+      { contentUrl: "\ufdd4zarr3" },
+      { contentUrl: "\ufdd4opendap/%3Cair%3E.nc" },
+    ],
+  });
+  t.ok(JSON.parse(json).description.length >= 50);
+  t.notMatch(render({ snapshot: fakeSnapshot("air", {}), nested: true }), "ld+json");
+  t.end();
 });
 
 t.test("a grid without latitudes and longitudes has the ranges of its axes", (t) => {
@@ -215,7 +253,7 @@ t.test("a hostile dataset stays text", async (t) => {
     previews: new Map([[evil, { first: [evil], last: [evil] }]]),
     serviceTitle: evil,
   });
-  t.notMatch(html, /<script(?! defer src="\ufdd3assets)|<img src=x|\u202e/);
+  t.notMatch(html, /<script(?! defer src="\ufdd3assets| type="application\/ld\+json">)|<img src=x|\u202e/);
   t.notOk(html.includes("\0"));
   t.notMatch(html, /href="javascript/);
   t.strictSame(misnested(html), []);
