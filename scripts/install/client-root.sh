@@ -2,7 +2,7 @@
 # Makes a root of another Debian beside this system's own packages: the tests run its clients by chroot. About a minute and 850 MB,
 # once; made again if the list of packages changes. Needs root and Debian's apt sources.
 #   client-root.sh          Debian 13, for the Zarr clients of today
-#   client-root.sh forky    Debian 14, for a GDAL that knows the codecs of Zarr v3
+#   client-root.sh forky    Debian 14, for a GDAL that knows the codecs of Zarr v3, and for clients of STAC and JSON-LD
 set -euo pipefail
 
 suite=${1:-trixie}
@@ -15,7 +15,7 @@ case $suite in
     ;;
   forky)
     root=${ZPUBLISH_TEST_NEXT_ROOT:-/var/cache/zpublish/forky}
-    packages=python3-gdal,gdal-bin,python3-numpy
+    packages=python3-gdal,gdal-bin,python3-numpy,python3-pystac,python3-pystac-client,stac-validator,python3-rdflib
     # Testing is signed for a week, which a mirror may be behind.
     options=(--aptopt='Acquire::Check-Valid-Until "false"')
     ;;

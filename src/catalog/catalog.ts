@@ -96,8 +96,8 @@ export function createCatalog(
     return snapshot && `${snapshot.identity} ${snapshot.revision}`;
   }
 
-  /** Describes a dataset unless its description is that of its version. Never throws. */
-  async function update(id: string): Promise<void> {
+  /** Describes a dataset unless its description is that of its version. Never throws. @param mayOpen Whether it may be opened for that. */
+  async function update(id: string, mayOpen: boolean): Promise<void> {
     const before = known.get(id);
     const nowMs = performance.now();
     if (before !== undefined && nowMs < before.checkedAtMs + FRESH_MS) return;
@@ -105,18 +105,19 @@ export function createCatalog(
       const version = await versionOf(id);
       if (version === undefined) known.delete(id);
       else if (before?.version === version && nowMs < before.retryAtMs) before.checkedAtMs = nowMs;
-      else await describeAgain(id, version);
+      else await describeAgain(id, version, mayOpen);
     } catch (error) {
       log.debug({ dataset: id, reason: messageOf(error) }, "dataset cannot be described");
     }
   }
 
-  async function describeAgain(id: string, version: string): Promise<void> {
+  async function describeAgain(id: string, version: string, mayOpen: boolean): Promise<void> {
     const isKept = datasets.isDescribable(id, true);
     const name = `catalog\n${id}`;
     const stamp = `${STAMP}\n${version}`;
     const restored = isKept ? await kept?.getItems(name, [stamp]) : undefined;
-    const description = (restored?.[0] as CatalogDescription | undefined) ?? (await describe(id));
+    const found = restored?.[0] as CatalogDescription | undefined;
+    const description = found ?? (mayOpen ? await describe(id) : undefined);
     if (description === undefined) return;
     const isFinal = !("problem" in description) || isDamage(description.problem);
     const checkedAtMs = performance.now();
@@ -143,7 +144,8 @@ export function createCatalog(
     return { summary, location: snapshot.location, form };
   }
 
-  const updateOnce = (id: string) => flights.run(id, () => update(id));
+  const updateOnce = (id: string) => flights.run(id, () => update(id, true));
+  const restoreOnce = (id: string) => flights.run(`kept\n${id}`, () => update(id, false));
   const ahead = createReadAhead({ datasets, isBusy, log, updateOnce, known });
 
   return {
@@ -166,10 +168,14 @@ export function createCatalog(
         }),
       );
     },
-    /** Returns what is known of datasets without opening any or looking at their files. Those that are open are described first. */
+    /** Returns what is known of datasets, or was kept, without opening any. Those that are open are described first. */
     async summaries(ids: readonly string[]): Promise<ReadonlyMap<string, DatasetSummary>> {
-      const open = ids.filter((id) => datasets.opened(id) !== undefined);
-      await settlesWithin(workThrough(open, CONCURRENCY, updateOnce), SUMMARIES_TIMEOUT_MS);
+      const isOpen = (id: string) => datasets.opened(id) !== undefined;
+      const isKept = (id: string) =>
+        kept !== undefined && known.get(id) === undefined && datasets.isDescribable(id, false);
+      const asked = ids.filter((id) => isOpen(id) || isKept(id));
+      const read = (id: string) => (isOpen(id) ? updateOnce(id) : restoreOnce(id));
+      await settlesWithin(workThrough(asked, CONCURRENCY, read), SUMMARIES_TIMEOUT_MS);
       return new Map(
         ids.flatMap((id) => {
           const found = known.get(id)?.description;

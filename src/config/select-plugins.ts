@@ -6,6 +6,7 @@ import { expectedName, isModulePath, quoteValue, resolveModule, withoutUndefined
 /** Plugins that are loaded unless switched off, in this order. */
 export const BUILT_IN_PLUGINS = [
   "dataset_info",
+  "discovery",
   "explore",
   "file",
   "module_version",
@@ -13,6 +14,7 @@ export const BUILT_IN_PLUGINS = [
   "plugin_info",
   "references",
   "select",
+  "stac",
   "thredds",
   "thumbnail",
   "zarr",

@@ -8,6 +8,7 @@ import type { Plugin, PluginModule } from "./plugin.js";
 /** The built-in plugins, imported on demand: one that is switched off is not loaded. */
 const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   dataset_info: () => import("./dataset-info/dataset-info-plugin.js"),
+  discovery: () => import("./discovery/discovery-plugin.js"),
   explore: () => import("./explore-plugin.js"),
   file: () => import("./file-plugin.js"),
   module_version: () => import("./service-info/module-version.js"),
@@ -15,6 +16,7 @@ const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   plugin_info: () => import("./service-info/plugin-info.js"),
   references: () => import("./references-plugin.js"),
   select: () => import("./select/select-plugin.js"),
+  stac: () => import("./stac/stac-plugin.js"),
   thredds: () => import("./thredds/thredds-plugin.js"),
   thumbnail: () => import("./thumbnail-plugin.js"),
   zarr: () => import("./zarr-plugin.js"),

@@ -7,6 +7,7 @@ import type { Document, DocumentReply, RouteRequest } from "../http/reply.js";
 import type { Route } from "../http/router.js";
 import type { Group } from "../model/data-tree.js";
 import type { Log } from "../observe/log.js";
+import type { DatasetSummary } from "../pages/dataset-summary.js";
 import type { PreviewService } from "../pages/preview-service.js";
 import type { Values } from "../values/values.js";
 
@@ -43,6 +44,11 @@ export interface PluginContext {
   readonly values: Values;
   /** Pages for people, as this server shows them. */
   readonly pages: DatasetPages;
+  /**
+   * Returns title, period, extent, picture and file of datasets, as far as they are known without opening any: of those that are open, or
+   * were described before.
+   */
+  summaries(ids: readonly string[]): Promise<ReadonlyMap<string, DatasetSummary>>;
   /** Names, versions and origins of all loaded plugins. */
   plugins(): readonly Pick<Plugin, "name" | "version" | "path">[];
   /** Package and system versions, as `/versions` shows them. */

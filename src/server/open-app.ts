@@ -449,6 +449,7 @@ async function routesOf(
       pages ??= createPageReplies(context);
       return pages;
     },
+    summaries: own.catalog.summaries,
     plugins: () => own.plugins.map(({ name, version, path }) => ({ name, version, path })),
     versions: packageVersions(),
     createDocument,

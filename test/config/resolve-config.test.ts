@@ -9,6 +9,7 @@ type Env = Record<string, string | undefined>;
 
 const BUILT_IN = [
   "dataset_info",
+  "discovery",
   "explore",
   "file",
   "module_version",
@@ -16,6 +17,7 @@ const BUILT_IN = [
   "plugin_info",
   "references",
   "select",
+  "stac",
   "thredds",
   "thumbnail",
   "zarr",

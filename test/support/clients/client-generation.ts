@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 /** Whose clients a test runs: this system's, or those of a root of Debian 13 or 14 that `scripts/install/client-root.sh` makes. */
 export type Generation = "system" | "trixie" | "forky";
 
-/** Those with all clients; Debian 14 has GDAL alone. */
+/** Those with all clients; Debian 14 has GDAL and clients of STAC alone. */
 export const GENERATIONS: readonly Generation[] = ["system", "trixie"];
 
 /** The folder of `package.json`. */

@@ -45,6 +45,7 @@ const PROBES = {
   octave: ["octave-cli", "--no-gui", "--eval", "pkg load netcdf"],
   ncdf4: ["Rscript", "-e", "library(ncdf4)"],
   getdap: ["sh", "-c", "command -v getdap && command -v getdap4"],
+  stac: [PYTHON, "-c", "import pystac, pystac_client, rdflib, stac_validator"],
   xvfb: ["sh", "-c", "command -v Xvfb && command -v xvfb-run"],
   imagemagick: ["identify", "-version"],
   icechunk: [

@@ -64,6 +64,7 @@ export function fakeContext(parts: FakeParts): CoreContext {
     values: inlineValues({ makeChunk: noValues }),
     previews: { values: previews ?? (async () => undefined) },
     plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),
+    summaries: async () => new Map(),
     versions: { zpublish: "0.1.0", node: "20.20.2", LANG: "C.UTF-8" },
     createDocument,
     ...createSnapshotMemo(),
