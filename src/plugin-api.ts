@@ -17,6 +17,12 @@ export { type DatasetFacts, datasetFacts, firstText, plainText, variableFacts } 
 export { type Packing, packingOf } from "./cf/packing.js";
 export { swapWords } from "./codec/item-reader.js";
 export { type BoundedMap, createBoundedMap } from "./collections/bounded-map.js";
+export {
+  COLOUR_SCALES,
+  type ColourScaleName,
+  colourTable,
+  isColourScaleName,
+} from "./colour/colour-scales.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type {
   ArrayView,
@@ -87,6 +93,17 @@ export type {
 export type { QueryParameter, Route, RouteOperation } from "./http/router.js";
 export { type JsonObject, type JsonValue, objectSteps } from "./json/json-value.js";
 export { pythonFloatText, shortestFloat, stringifyJson, stringifyJsonPieces } from "./json/stringify-json.js";
+export type {
+  MapCategory,
+  MapCrs,
+  MapExtent,
+  MapLayer,
+  MapOptions,
+  MapSteps,
+  MapStyle,
+  Maps,
+  MapFrame,
+} from "./maps/maps.js";
 export {
   type DataTree,
   elementCount,

@@ -2,11 +2,11 @@ import { ZpublishError } from "../errors.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 
 /** Latitudes and longitudes of the cells of a grid in degrees, in C order; NaN for cells without a place. */
-export interface CellPlaces {
+export interface CellPlaces<Degrees extends ArrayLike<number> = ArrayLike<number>> {
   readonly rows: number;
   readonly columns: number;
-  readonly latitudes: ArrayLike<number>;
-  readonly longitudes: ArrayLike<number>;
+  readonly latitudes: Degrees;
+  readonly longitudes: Degrees;
 }
 
 /** Steps along rows and columns. */

@@ -47,7 +47,7 @@ export async function withApp(
         if (stopping.signal.aborted) throw new ZpublishError("cancelled", "ended by a signal");
         return runtime.chunks();
       },
-      ...{ previews: runtime.previews, values: runtime.values },
+      ...{ previews: runtime.previews, values: runtime.values, maps: runtime.maps },
       ...{ isBusy: () => true, progress: progress.update },
     }).then((app) => {
       parts.app = app;

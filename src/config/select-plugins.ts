@@ -17,6 +17,7 @@ export const BUILT_IN_PLUGINS = [
   "stac",
   "thredds",
   "thumbnail",
+  "tiles",
   "zarr",
   "zarr3",
 ] as const;

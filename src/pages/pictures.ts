@@ -1,11 +1,12 @@
 import { axisRole, isDownward, type Plane } from "../cf/axis-roles.js";
 import { createCellListFinder } from "../cf/cell-lists.js";
-import { type ColourBands, colourBandsOf, levelPathsOf, missingMarkOf } from "../cf/image-data.js";
+import { type ColourBands, colourBandsOf, missingMarkOf } from "../cf/image-data.js";
 import { flagColoursOf, flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
 import { createPlacer, stepCoordinate, variablesOf } from "../cf/placement.js";
 import { PNG_ZLIB_LEVEL } from "../codec/compute/picture.js";
 import { encoderRevision } from "../codec/encoder-revision.js";
 import { COLOUR_REVISION, type ColourScaleName } from "../colour/colour-scales.js";
+import { coarserVersions } from "../dataset/coarser-versions.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { elementCount, type Variable } from "../model/data-tree.js";
@@ -143,7 +144,10 @@ function sourceOf(
   const { snapshot, array } = whole;
   const shareOf = (source: PictureSource) => shownShare(source, axesOf(plane), bands);
   if (shareOf(whole) === 1) return whole;
-  const levels = levelsOf(snapshot, array);
+  const levels = coarserVersions(snapshot, array).map((each) => ({
+    ...each,
+    base: each.snapshot === snapshot ? each.array : array,
+  }));
   const few = levels.filter((level) => shareOf(level) === 1);
   const wanted = pictureSize({ array, plane, boxShape: array.variable.shape }, size);
   const fine = few.findLast(
@@ -155,23 +159,6 @@ function sourceOf(
     shareOf(each) > 1.1 * shareOf(best) ? each : best,
   );
   return fine ?? few[0] ?? widest;
-}
-
-/** Lists the coarser versions of an array, finest first: those in the dataset itself, else its overviews. */
-function levelsOf(snapshot: DatasetSnapshot, base: ServedArray): PictureSource[] {
-  const { overviews, tree, arrays } = snapshot;
-  const { path, shape } = base.variable;
-  const stored = levelPathsOf(path, (group) => tree.groups.get(`/${group}`)?.attrs)
-    .map((each) => arrays.get(each))
-    .filter((array) => array?.variable.shape.length === shape.length);
-  if (stored.length > 0) return stored.map((array) => ({ snapshot, array: array!, base: array! }));
-  const levels: PictureSource[] = [];
-  if (overviews === undefined) return levels;
-  for (let level = 1; ; level++) {
-    const array = overviews.arrays.get(`${level}/${path}`);
-    if (array === undefined) return levels;
-    levels.push({ snapshot: overviews, array, base });
-  }
 }
 
 /** Revision of the way pictures are drawn: part of their ETags. */

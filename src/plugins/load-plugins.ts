@@ -19,6 +19,7 @@ const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   stac: () => import("./stac/stac-plugin.js"),
   thredds: () => import("./thredds/thredds-plugin.js"),
   thumbnail: () => import("./thumbnail-plugin.js"),
+  tiles: () => import("./tiles/tiles-plugin.js"),
   zarr: () => import("./zarr-plugin.js"),
   zarr3: () => import("./zarr3-plugin.js"),
 };

@@ -5,6 +5,7 @@ import type { CreateDataTreeOptions, GroupInput, ServableTree } from "../dataset
 import type { DocumentPieces } from "../http/create-document.js";
 import type { Document, DocumentReply, RouteRequest } from "../http/reply.js";
 import type { Route } from "../http/router.js";
+import type { Maps } from "../maps/maps.js";
 import type { Group } from "../model/data-tree.js";
 import type { Log } from "../observe/log.js";
 import type { DatasetSummary } from "../pages/dataset-summary.js";
@@ -42,6 +43,8 @@ export interface PluginContext {
   readonly datasets: Datasets<DatasetView>;
   /** Values of any selection, stored or decoded; functions in the pool. */
   readonly values: Values;
+  /** Pictures of variables on the Earth, drawn in the pool and cached. */
+  readonly maps: Maps;
   /** Pages for people, as this server shows them. */
   readonly pages: DatasetPages;
   /**

@@ -24,6 +24,7 @@ import { type HttpApp, prepareApp } from "../http/handle-request.js";
 import { readTlsFiles } from "../http/listening/listener.js";
 import type { Route } from "../http/router.js";
 import { openJoin } from "../join/open-join.js";
+import type { Maps } from "../maps/maps.js";
 import type { Log } from "../observe/log.js";
 import { packageVersions } from "../observe/versions.js";
 import { type OpenSourceOptions, openSource } from "../open/open-source.js";
@@ -311,6 +312,7 @@ export interface AppParts {
   readonly chunks: () => ChunkService;
   readonly previews: () => PreviewService;
   readonly values: () => Values;
+  readonly maps: () => Maps;
   /** Tells whether requests need the server more than what it does in the background. */
   readonly isBusy: () => boolean;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
@@ -421,7 +423,7 @@ function levelReader(
 
 async function routesOf(
   config: ServerConfig,
-  { chunks, previews, values, log }: AppParts,
+  { chunks, previews, values, maps, log }: AppParts,
   own: {
     readonly datasets: DatasetRegistry;
     readonly catalog: Catalog;
@@ -444,6 +446,9 @@ async function routesOf(
     },
     get values() {
       return values();
+    },
+    get maps() {
+      return maps();
     },
     get pages() {
       pages ??= createPageReplies(context);

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { type ChunkCache, type ChunkCacheStats, createNullCache } from "../cache/chunk-cache.js";
 import { openChunkCache } from "../cache/open-cache.js";
 import { type ChunkServiceParts, createChunkService } from "../chunk/serve-chunk.js";
@@ -6,6 +7,8 @@ import { compileKernel } from "../codec/kernel/wasm-memory.js";
 import type { LimitsConfig } from "../config/config.js";
 import { datasetPathOf } from "../dataset/dataset.js";
 import { createHttpServer, type RequestLimits } from "../http/server.js";
+import { createMaps } from "../maps/create-maps.js";
+import type { Maps } from "../maps/maps.js";
 import type { Log } from "../observe/log.js";
 import {
   METRICS_CONTENT_TYPE,
@@ -58,6 +61,7 @@ export function createRuntime(
   const starting: Promise<void>[] = [];
   let cache: ChunkCache | undefined;
   const cacheOfChunks = { current: createNullCache() };
+  const openCache = cacheOpener(config.cache, starting, closers, log);
 
   const pool = once((): EncodePool => {
     const created = createPool(poolOptions(config, limits, supervisor, log));
@@ -66,16 +70,9 @@ export function createRuntime(
   });
   const makeChunk = createWorkerFeed((task, signal) => pool().makeChunk(task, signal));
   const chunks = once((): ReturnType<typeof createChunkService> => {
-    if (config.cache !== null) {
-      const opening = openChunkCache({ ...config.cache, version: packageVersion, log });
-      starting.push(
-        opening.then((opened) => {
-          cache = opened;
-          cacheOfChunks.current = opened;
-          closers.push(() => opened.close());
-        }),
-      );
-    }
+    openCache("chunks", (opened) => {
+      cache = cacheOfChunks.current = opened;
+    });
     return createChunkService({
       cache: cacheOfChunks,
       makeChunk,
@@ -84,6 +81,13 @@ export function createRuntime(
     } satisfies ChunkServiceParts);
   });
   const values = once((): Values => openValues(pool, makeChunk, limits.maxChunkBytes));
+  const maps = once((): Maps => {
+    const pictures = { current: createNullCache() };
+    openCache("pictures", (opened) => {
+      pictures.current = opened;
+    });
+    return createMaps({ values: values(), cache: pictures });
+  });
   const previews = once((): PreviewService => createPreviewService(values()));
 
   const readiness = createReadiness({
@@ -144,6 +148,7 @@ export function createRuntime(
     cacheStats: () => cache?.stats,
     previews,
     values,
+    maps,
     readiness,
     /** Updates the request limits. @param next Limits of all processes together. */
     limit(next: LimitsConfig) {
@@ -161,6 +166,36 @@ export function createRuntime(
       await Promise.all(starting);
       for (const closer of closers.splice(0).toReversed()) await closer();
     },
+  };
+}
+
+/** Part of the size of the cache that pictures of maps have beside it. */
+const PICTURES = 1 / 16;
+
+/**
+ * Returns a function that opens a cache, unless the configuration has none. That of pictures lies apart from that of chunks, so that no
+ * number of pictures drives chunks out.
+ */
+function cacheOpener(
+  options: ServerConfig["cache"],
+  starting: Promise<void>[],
+  closers: (() => Promise<void>)[],
+  log: Log,
+) {
+  return (content: "chunks" | "pictures", onOpen: (opened: ChunkCache) => void): void => {
+    if (options === null) return;
+    const { directory, maxBytes } = options;
+    const place =
+      content === "chunks"
+        ? options
+        : { directory: join(directory, content), maxBytes: Math.ceil(maxBytes * PICTURES) };
+    const opening = openChunkCache({ ...place, version: packageVersion, log });
+    starting.push(
+      opening.then((opened) => {
+        onOpen(opened);
+        closers.push(() => opened.close());
+      }),
+    );
   };
 }
 

@@ -116,7 +116,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
   const datasetLog = supervisor === undefined || supervisor.process === 1 ? log : log.child({});
   const appParts: AppParts = {
     ...{ log, datasetLog, scheduler },
-    ...{ chunks: runtime.chunks, previews: runtime.previews, values: runtime.values },
+    ...{ chunks: runtime.chunks, previews: runtime.previews, values: runtime.values, maps: runtime.maps },
     isBusy: () => http.stats.requestsInFlight > MAX_REQUESTS_BESIDE,
     progress: parts.progress,
   };

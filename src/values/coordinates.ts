@@ -39,10 +39,10 @@ const MAX_CELL_BYTES = 512 * 2 ** 20;
 /** Bytes of one cell: its latitude and longitude, a point and a place in a block. */
 const CELL_BYTES = 44;
 
-/** Cells of a grid, and what finds the nearest one. */
+/** Cells of a grid, and what finds the nearest one, made at the first call. */
 interface Cells {
-  readonly places: CellPlaces;
-  readonly search: CellSearch;
+  readonly places: CellPlaces<Float64Array>;
+  readonly search: () => Promise<CellSearch>;
 }
 
 /** Creates what reads coordinates, each once for a snapshot, and again if its chunks were rewritten in a local store. */
@@ -100,6 +100,8 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
 
   return {
     coordinates,
+    cellPlaces: async (snapshot: DatasetSnapshot, array: ServedArray) =>
+      (await cellsOf(snapshot, array)).places,
     async cellBox(snapshot: DatasetSnapshot, array: ServedArray, latitudes, longitudes): Promise<CellBox> {
       const { places } = await cellsOf(snapshot, array);
       return runCooperatively(cellBoxSteps(places, latitudes, longitudes));
@@ -110,7 +112,7 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
       places,
     ): Promise<readonly NearestCell[]> {
       const { search } = await cellsOf(snapshot, array);
-      return runCooperatively(nearestCellSteps(search, places));
+      return runCooperatively(nearestCellSteps(await search(), places));
     },
   };
 }
@@ -137,10 +139,11 @@ async function readCells(
     paths.map((path) => readPlaces(read, snapshot, snapshot.arrays.get(path)!)),
   );
   const places = { ...size, latitudes: latitudes!, longitudes: longitudes! };
-  return { places, search: await runCooperatively(cellSearchSteps(places)) };
+  const search = memoPromise<CellSearch>();
+  return { places, search: async () => search(() => runCooperatively(cellSearchSteps(places))) };
 }
 
-/** Reads the first step of latitudes or longitudes. @throws ZpublishError `invalid-query` if the last step differs: cells move */
+/** Reads the first step of latitudes or longitudes into shared memory. @throws ZpublishError `invalid-query` if the last step differs: cells move */
 async function readPlaces(
   read: ReadStored,
   snapshot: DatasetSnapshot,
@@ -164,9 +167,9 @@ async function readPlaces(
     });
   }
   const { values } = decodeCoordinate(first, attrs, array.document.fill_value);
-  return values instanceof Float64Array
-    ? values
-    : new Float64Array(first.values?.length ?? 0).fill(Number.NaN);
+  const places = new Float64Array(new SharedArrayBuffer(8 * (first.values?.length ?? 0))).fill(Number.NaN);
+  if (values instanceof Float64Array) places.set(values);
+  return places;
 }
 
 /** Describes an axis, as far as its coordinate need not be read. */

@@ -1,5 +1,5 @@
 import type { CoordinateAxis } from "../cf/axis-labels.js";
-import type { CellBox, DegreeBounds, NearestCell } from "../cf/cell-search.js";
+import type { CellBox, CellPlaces, DegreeBounds, NearestCell } from "../cf/cell-search.js";
 import type { Georeference } from "../cf/placement.js";
 import type { NumericArray } from "../codec/items/item-values.js";
 import type { ArrayView, DatasetView } from "../dataset/dataset.js";
@@ -82,6 +82,12 @@ export interface Coordinates extends Georeference {
 export interface CoordinateValues {
   /** Describes the axes of an array, and how it lies on the Earth. @throws what reading coordinates throws */
   coordinates(snapshot: DatasetView, array: ArrayView): Promise<Coordinates>;
+  /**
+   * Returns the latitudes and longitudes of the cells of an array's grid, in memory that threads share. The same object while they are the
+   * same, unless it was not used lately.
+   * @throws ZpublishError `invalid-query` if the array has none, or if they move from one step to the next
+   */
+  cellPlaces(snapshot: DatasetView, array: ArrayView): Promise<CellPlaces<Float64Array>>;
   /**
    * Returns the smallest box of rows and columns that holds all cells of a region, by their latitudes and longitudes; empty if there are
    * none. Longitudes go eastward from the first bound.

@@ -210,7 +210,7 @@ export function drawPicture(
     const length = Math.min(boxLength, shape[axis]! - chunkCoords[axis]! * boxLength);
     return { length, stride: elementCount(chunkShape.slice(axis + 1)), pixels, isFlipped };
   };
-  const { width, height, categories, categoryColours, bands } = step;
+  const { width, height, categories, bands } = step;
   const read = createItemsReader(items, step.from, step.packing);
   const [y, x] = [axisOf(step.y, height, step.isFlippedY), axisOf(step.x, width, step.isFlippedX)];
   if (bands !== undefined) {
@@ -220,12 +220,28 @@ export function drawPicture(
     );
     return encodePng({ width, height, pixels: composeBands(planes, step) });
   }
-  const values = samplePlane(read, y, x, categories !== undefined);
+  return encodeValues(samplePlane(read, y, x, categories !== undefined), width, height, step);
+}
+
+/** How values become colours. */
+export type ValueColours = Pick<
+  PictureStep,
+  "from" | "range" | "scale" | "isReversed" | "categories" | "categoryColours"
+>;
+
+/** Encodes values as a PNG. @param values Row by row from the top; NaN for missing ones, which are transparent. */
+export function encodeValues(
+  values: Float64Array,
+  width: number,
+  height: number,
+  colours: ValueColours,
+): Uint8Array {
+  const { categories, categoryColours } = colours;
   if (categories !== undefined && categoryColours !== undefined)
     return encodePng({ width, height, pixels: colourFlags(values, categories, categoryColours) });
-  const { pixels, colours } =
-    step.categories === undefined ? colourNumbers(values, step) : colourCategories(values, step.categories);
-  return encodePng({ width, height, pixels, palette: Uint8Array.of(...MISSING_COLOUR, ...colours) });
+  const { pixels, colours: palette } =
+    categories === undefined ? colourNumbers(values, colours) : colourCategories(values, categories);
+  return encodePng({ width, height, pixels, palette: Uint8Array.of(...MISSING_COLOUR, ...palette) });
 }
 
 /** Puts bands together: red, green, blue, and perhaps opacity. Bytes are channels as they are; longer numbers have a range. */
@@ -261,7 +277,7 @@ function colourFlags(values: Float64Array, categories: readonly number[], colour
   return pixels;
 }
 
-function colourNumbers(values: Float64Array, step: PictureStep): Colouring {
+function colourNumbers(values: Float64Array, step: ValueColours): Colouring {
   const { low, high, isDiverging } = rangeOf(values, step);
   const scale = step.scale ?? (isDiverging ? "rdbu" : "viridis");
   // Of the table's 256 colours the lowest gives way to missing values.
@@ -278,7 +294,7 @@ function colourNumbers(values: Float64Array, step: PictureStep): Colouring {
   return { pixels, colours };
 }
 
-function rangeOf(values: Float64Array, { range, from }: PictureStep) {
+function rangeOf(values: Float64Array, { range, from }: Pick<ValueColours, "range" | "from">) {
   if (range !== undefined) return { low: range[0], high: range[1], isDiverging: range[0] === -range[1] };
   // Of booleans, one colour must not mean true in one picture and false in the next.
   if (from.kind === "b") return { low: 0, high: 1, isDiverging: false };

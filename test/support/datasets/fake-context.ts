@@ -1,7 +1,9 @@
+import { createNullCache } from "../../../src/cache/chunk-cache.js";
 import { type DatasetSnapshot, severalDatasets } from "../../../src/dataset/dataset.js";
 import { ZpublishError } from "../../../src/errors.js";
 import { createDocument } from "../../../src/http/create-document.js";
 import type { Route } from "../../../src/http/router.js";
+import { createMaps } from "../../../src/maps/create-maps.js";
 import { createLog } from "../../../src/observe/log.js";
 import type { PreviewService } from "../../../src/pages/preview-service.js";
 import { createSnapshotMemo } from "../../../src/plugins/documents.js";
@@ -62,6 +64,10 @@ export function fakeContext(parts: FakeParts): CoreContext {
       },
     },
     values: inlineValues({ makeChunk: noValues }),
+    maps: createMaps({
+      values: inlineValues({ makeChunk: noValues }),
+      cache: { current: createNullCache() },
+    }),
     previews: { values: previews ?? (async () => undefined) },
     plugins: () => plugins.map((name) => ({ name, version: "0.1.0", path: `zpublish/plugins/${name}` })),
     summaries: async () => new Map(),

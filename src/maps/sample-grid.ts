@@ -1,0 +1,227 @@
+import type { CoordinateAxis } from "../cf/axis-labels.js";
+import { continuedLongitudes, orderOf, type RegularAxis, regularAxis } from "../cf/axis-order.js";
+import type { GridProjection } from "../cf/grid-mapping.js";
+
+/** Coordinate systems of maps. Boxes are x before y in all of them: WMS 1.3.0 has it the other way round for EPSG:4326. */
+export type MapCrs = "EPSG:3857" | "CRS:84";
+
+/** A map to draw. */
+export interface MapFrame {
+  readonly crs: MapCrs;
+  /** In units of the system; the edges of the outermost pixels. */
+  readonly bbox: readonly [west: number, south: number, east: number, north: number];
+  /** Pixels. */
+  readonly width: number;
+  readonly height: number;
+}
+
+/** An axis of a grid that has the coordinates of rows or columns. */
+export interface GridAxis {
+  /** Centres of cells, which ascend or descend; longitudes without the turns that some leave out. */
+  readonly centres: Float64Array;
+  readonly regular: RegularAxis | undefined;
+  /** Whether places that differ by 360 are one. */
+  readonly isLongitude: boolean;
+  /** Whether the first cell follows the last one: longitudes of the whole Earth. */
+  readonly isCyclic: boolean;
+}
+
+/** Where the cells of a grid lie on the Earth. Plain data, which goes to workers. */
+export type MapGrid =
+  | { readonly kind: "degrees"; readonly y: GridAxis; readonly x: GridAxis }
+  | {
+      readonly kind: "projected";
+      readonly y: GridAxis;
+      readonly x: GridAxis;
+      readonly projection: GridProjection;
+    }
+  | {
+      readonly kind: "cells";
+      /** Name of these cells in this process: workers keep what finds them. */
+      readonly key: string;
+      readonly rows: number;
+      readonly columns: number;
+      /** In C order, in shared memory; NaN for cells without a place. */
+      readonly latitudes: Float64Array;
+      readonly longitudes: Float64Array;
+    };
+
+/** Rows or columns that pixels show. */
+export interface AxisTable {
+  /** Those that are read, ascending. */
+  readonly indexes: Int32Array;
+  /** Position in `indexes` by pixel; -1 if the pixel is beside the grid. */
+  readonly at: Int32Array;
+  /** Position of the second row or column and its weight, if values are interpolated. */
+  readonly next: Int32Array | undefined;
+  readonly share: Float32Array | undefined;
+}
+
+/** Which cells the pixels of a map show. */
+export interface GridSample {
+  /** Whether a table has an entry per row or column of pixels; else per pixel. */
+  readonly isSeparable: boolean;
+  readonly y: AxisTable;
+  readonly x: AxisTable;
+  /** Cells along the side of a pixel; infinite if no pixel is on the grid. */
+  readonly cellsPerPixel: number;
+}
+
+/** Parts of a cell by which the axis of the whole Earth may be longer or shorter than a turn: longitudes are often single floats. */
+const SEAM = 1e-2;
+
+const axes = new WeakMap<CoordinateAxis, GridAxis>();
+
+/** Returns an axis of a grid; what is wrong with it if it is none. */
+export function gridAxis(axis: CoordinateAxis): GridAxis | string {
+  const known = axes.get(axis);
+  if (known !== undefined) return known;
+  const { values, isLongitude, length, dim } = axis;
+  if (!(values instanceof Float64Array)) return `its axis '${dim}' has no numbers as coordinates`;
+  if (length < 2) return `its axis '${dim}' has one cell, whose width is not known`;
+  const centres = isLongitude ? continuedLongitudes(values) : values;
+  if (orderOf(centres, true) === undefined) return `its coordinate '${dim}' neither ascends nor descends`;
+  const step = Math.abs(centres[length - 1]! - centres[0]!) / (length - 1);
+  const isCyclic = isLongitude && Math.abs(length * step - 360) <= SEAM * step;
+  const found = { centres, regular: regularAxis(centres), isLongitude, isCyclic };
+  axes.set(axis, found);
+  return found;
+}
+
+/** Radius of the sphere of Web Mercator. */
+const RADIUS = 6_378_137;
+const DEGREES = 180 / Math.PI;
+
+/** Returns the longitudes of a map's columns of pixels and the latitudes of its rows, at their centres. */
+export function placesOf({ crs, bbox: [west, south, east, north], width, height }: MapFrame) {
+  const [across, down] = [(east - west) / width, (south - north) / height];
+  const x = Float64Array.from({ length: width }, (_, column) => west + (column + 0.5) * across);
+  const y = Float64Array.from({ length: height }, (_, row) => north + (row + 0.5) * down);
+  if (crs === "CRS:84") return { longitudes: x, latitudes: y };
+  return {
+    longitudes: x.map((each) => (each / RADIUS) * DEGREES),
+    latitudes: y.map((each) => Math.atan(Math.sinh(each / RADIUS)) * DEGREES),
+  };
+}
+
+/**
+ * Returns where places lie along an axis, counted in cells: the first cell reaches from 0 to 1. Between the centres of an irregular axis
+ * the scale is even, so that cells meet half-way.
+ */
+export function positionsOf({ centres, regular, isLongitude }: GridAxis, places: Float64Array): Float64Array {
+  const last = centres.length - 1;
+  const isAscending = centres[last]! > centres[0]!;
+  const position = regular
+    ? (place: number) => (place - regular.first) / regular.step + 0.5
+    : (place: number) => {
+        let [low, high] = [0, last - 1];
+        while (low < high) {
+          const middle = (low + high + 1) >> 1;
+          if (isAscending ? centres[middle]! <= place : centres[middle]! >= place) low = middle;
+          else high = middle - 1;
+        }
+        return low + 0.5 + (place - centres[low]!) / (centres[low + 1]! - centres[low]!);
+      };
+  if (!isLongitude) return places.map(position);
+  const [end, inner] = isAscending ? [0, 1] : [last, last - 1];
+  const west = centres[end]! - (centres[inner]! - centres[end]!) / 2;
+  return places.map((place) => position(place - Math.floor((place - west) / 360) * 360));
+}
+
+/** Parts of a cell that count as rounding, as in GDAL's warper. */
+const ROUNDING = 1e-10;
+
+/** Makes the table of positions. @param length Cells of the axis. @param isLinear Whether values are interpolated. */
+export function axisTable(
+  positions: Float64Array,
+  length: number,
+  isCyclic: boolean,
+  isLinear: boolean,
+): AxisTable {
+  const cellAt = (position: number): number => {
+    const cell = Math.floor(position + ROUNDING);
+    if (cell >= 0 && cell < length) return cell;
+    return isCyclic && position >= -SEAM && position < length + SEAM ? (cell < 0 ? 0 : length - 1) : -1;
+  };
+  // Of the two cells around a place, the one before it.
+  const before = (position: number) => Math.floor(position - 0.5);
+  const inside = (cell: number) =>
+    isCyclic ? (cell + length) % length : Math.min(Math.max(cell, 0), length - 1);
+  const nearest = Int32Array.from(positions, cellAt);
+  if (!isLinear) return { ...numbered([nearest]), next: undefined, share: undefined };
+  const hides = (pixel: number) => nearest[pixel] === -1;
+  const first = Int32Array.from(positions, (each, at) => (hides(at) ? -1 : inside(before(each))));
+  const second = Int32Array.from(positions, (each, at) => (hides(at) ? -1 : inside(before(each) + 1)));
+  const share = Float32Array.from(positions, (each) => each - 0.5 - before(each));
+  const { indexes, at } = numbered([first, second]);
+  return { indexes, at: at.subarray(0, positions.length), next: at.subarray(positions.length), share };
+}
+
+/** Lists the cells that occur, and where each is in the list. */
+function numbered(lists: readonly Int32Array[]): Pick<AxisTable, "indexes" | "at"> {
+  let [least, greatest] = [Number.POSITIVE_INFINITY, -1];
+  for (const list of lists) {
+    for (const cell of list) {
+      if (cell >= 0 && cell < least) least = cell;
+      if (cell > greatest) greatest = cell;
+    }
+  }
+  if (greatest === -1) return { indexes: new Int32Array(0), at: joinedLists(lists, () => -1) };
+  const places = new Int32Array(greatest - least + 1);
+  for (const list of lists) for (const cell of list) if (cell >= 0) places[cell - least] = 1;
+  let count = 0;
+  for (let index = 0; index < places.length; index++) if (places[index] === 1) places[index] = ++count;
+  const indexes = new Int32Array(count);
+  for (let index = 0; index < places.length; index++)
+    if (places[index]! > 0) indexes[places[index]! - 1] = index + least;
+  return { indexes, at: joinedLists(lists, (cell) => (cell < 0 ? -1 : places[cell - least]! - 1)) };
+}
+
+function joinedLists(lists: readonly Int32Array[], change: (cell: number) => number): Int32Array {
+  const joined = new Int32Array(lists.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const list of lists) for (const cell of list) joined[at++] = change(cell);
+  return joined;
+}
+
+/** Samples a grid of latitudes and longitudes: a row of pixels shows a row of cells, a column one column. */
+export function sampleDegrees(
+  { y, x }: Extract<MapGrid, { kind: "degrees" }>,
+  frame: MapFrame,
+  isLinear: boolean,
+): GridSample {
+  const { latitudes, longitudes } = placesOf(frame);
+  // The outermost cells reach beyond the poles, where no pixel is.
+  const rows = positionsOf(y, latitudes).map((each, at) =>
+    Math.abs(latitudes[at]!) > 90 ? Number.NaN : each,
+  );
+  const columns = positionsOf(x, longitudes);
+  const tables = {
+    y: axisTable(rows, y.centres.length, false, isLinear),
+    x: axisTable(columns, x.centres.length, x.isCyclic, isLinear),
+  };
+  const steps = [medianStep(rows, tables.y.at), medianStep(columns, tables.x.at)];
+  const isBeside = steps.some((step) => step === Number.POSITIVE_INFINITY);
+  return {
+    isSeparable: true,
+    ...tables,
+    cellsPerPixel: isBeside ? Number.POSITIVE_INFINITY : Math.min(...steps),
+  };
+}
+
+/**
+ * Returns the cells from one pixel to the next: the median, since pixels across the seam of longitudes are neighbours and cells are not. 0
+ * if one pixel is on the grid, infinite if none is.
+ * @param at Negative for pixels beside the grid.
+ */
+export function medianStep(positions: Float64Array, at: Int32Array): number {
+  const steps: number[] = [];
+  let pixels = 0;
+  for (let pixel = 0; pixel < at.length; pixel++) {
+    if (at[pixel]! < 0) continue;
+    pixels++;
+    if (pixel > 0 && at[pixel - 1]! >= 0) steps.push(Math.abs(positions[pixel]! - positions[pixel - 1]!));
+  }
+  if (pixels === 0) return Number.POSITIVE_INFINITY;
+  return Float64Array.from(steps).sort()[steps.length >> 1] ?? 0;
+}

@@ -1,0 +1,240 @@
+import {
+  type ArrayView,
+  colourTable,
+  findArray,
+  type MapLayer,
+  type Plugin,
+  type PluginContext,
+  packageVersion,
+  type Reply,
+  type Route,
+  type RouteRequest,
+  wrongParameter,
+  ZpublishError,
+} from "../../plugin-api.js";
+import { parseTileQuery, TILE_QUERY, type TileQuery } from "./parse-tile-query.js";
+
+/** Pixels along the side of a tile. */
+const TILE_PIXELS = 256;
+/** Half the length of the equator in Web Mercator: the edge of its square. */
+const EDGE = Math.PI * 6_378_137;
+const MAX_ZOOM = 30;
+/** Pixels of a legend. */
+const LEGEND = { width: 256, height: 16 };
+
+const PARAMETERS = { dataset_id: "Id of the dataset", var: "Path of the variable: `t2m`, `a/b/t2m`" };
+const TILES = "/datasets/{dataset_id}/tiles/{var:path}";
+
+/** The plugin of map tiles: variables in squares of Web Mercator, as web maps and GIS programs ask for them. */
+const tilesPlugin = {
+  name: "tiles",
+  version: packageVersion,
+  path: "zpublish/plugins/tiles",
+  routes: (context): readonly Route[] => [tileRoute(context), ...layerRoutes(context)],
+} satisfies Plugin;
+export default tilesPlugin;
+
+function tileRoute(context: PluginContext): Route {
+  return {
+    path: `${TILES}/{z}/{x}/{y}`,
+    priority: "page",
+    operation: {
+      summary: "Map tile of a variable, as a PNG in Web Mercator",
+      description:
+        "`{z}/{x}/{y}.png` has 256 × 256 pixels, `{y}@2x.png` 512 × 512. A pixel has the value of the cell that its centre lies in; missing values are transparent. " +
+        "Grids lie on the Earth by their latitudes and longitudes, also those of each cell, or by a projection that is known. " +
+        "A tile is made of the coarsest overview that has as many cells as pixels; without overviews, of at most 16 chunks, or 413.",
+      contentType: "image/png",
+      parameters: {
+        ...PARAMETERS,
+        z: `Zoom, 0 to ${MAX_ZOOM}`,
+        x: "Column from the west",
+        y: "Row from the north, with `.png` or `@2x.png`",
+      },
+      query: TILE_QUERY,
+      ranged: true,
+      isBounded: true,
+    },
+    handler: (request) => serveTile(context, request),
+  };
+}
+
+/** Routes of what the tiles of a variable have in common. */
+function layerRoutes(context: PluginContext): Route[] {
+  return [
+    {
+      path: `${TILES}/tilejson.json`,
+      priority: "page",
+      operation: {
+        summary: "TileJSON 3 of a variable: address, zooms and bounds of its tiles",
+        contentType: "application/json",
+        parameters: PARAMETERS,
+        query: TILE_QUERY,
+      },
+      handler: async (request) => {
+        const { snapshot, array, layer } = await layerOf(context, request);
+        return {
+          ...documentOf(context, tileJson(request, array, layer)),
+          cacheControl: snapshot.cacheControl,
+          quotesAddress: true,
+        };
+      },
+    },
+    {
+      path: `${TILES}/legend.json`,
+      priority: "page",
+      operation: {
+        summary: "Colours of a variable's tiles, and what they mean",
+        contentType: "application/json",
+        parameters: PARAMETERS,
+        query: TILE_QUERY,
+      },
+      handler: async (request) => {
+        const { snapshot, array, layer, query } = await layerOf(context, request);
+        return {
+          ...documentOf(context, legendDocument(array, layer, query)),
+          cacheControl: snapshot.cacheControl,
+        };
+      },
+    },
+    {
+      path: `${TILES}/legend.png`,
+      priority: "page",
+      operation: {
+        summary: "Colours of a variable's tiles as a picture, least value first",
+        contentType: "image/png",
+        parameters: PARAMETERS,
+        query: TILE_QUERY,
+        ranged: true,
+      },
+      handler: async (request) => {
+        const { snapshot, array, query } = await layerOf(context, request);
+        return context.maps.legend(snapshot, array, LEGEND, query);
+      },
+    },
+  ];
+}
+
+function documentOf(context: PluginContext, content: object) {
+  return {
+    kind: "document",
+    document: context.createDocument(JSON.stringify(content), "application/json"),
+  } as const;
+}
+
+async function layerOf(context: PluginContext, { params, query }: RouteRequest) {
+  const parsed = parseTileQuery(query);
+  const snapshot = context.datasets.get(params.dataset_id as string);
+  const array = findArray(snapshot, params.var ?? "");
+  const layer = await context.maps.layer(snapshot, array);
+  assertApplies(layer, parsed);
+  return { snapshot, array, layer, query: parsed };
+}
+
+async function serveTile(context: PluginContext, request: RouteRequest): Promise<Reply> {
+  const { z, x, y, scale } = tileOf(request.params);
+  const { snapshot, array, query } = await layerOf(context, request);
+  const side = (2 * EDGE) / 2 ** z;
+  const [west, north] = [x * side - EDGE, EDGE - y * side];
+  const pixels = scale * TILE_PIXELS;
+  const view = {
+    crs: "EPSG:3857",
+    bbox: [west, north - side, west + side, north],
+    width: pixels,
+    height: pixels,
+  } as const;
+  return context.maps.draw(snapshot, array, view, query.steps, query);
+}
+
+/** Reads the place of a tile. @throws ZpublishError `not-found` if there is no such tile */
+function tileOf(params: RouteRequest["params"]) {
+  const { z = "", x = "", y = "" } = params;
+  const [, row = "", isDouble] = /^(\d+)(@2x)?\.png$/.exec(y) ?? [];
+  const [zoom, column, line] = [z, x, row].map((text) =>
+    /^(?:0|[1-9]\d{0,9})$/.test(text) ? Number(text) : Number.NaN,
+  );
+  const count = 2 ** zoom!;
+  if (zoom! <= MAX_ZOOM && column! < count && line! < count)
+    return { z: zoom!, x: column!, y: line!, scale: isDouble === undefined ? 1 : 2 };
+  throw new ZpublishError(
+    "not-found",
+    `Tile '${z}/${x}/${y}' not found: expected z/x/y.png or z/x/y@2x.png of Web Mercator, z at most ${MAX_ZOOM}`,
+  );
+}
+
+/** @throws ZpublishError `invalid-query` if the values of a layer have no such style */
+function assertApplies(
+  { categories, isContinuous }: MapLayer,
+  { range, scale, isReversed, isLinear }: TileQuery,
+): void {
+  const refuse = (name: string, expected: string, received: string) => {
+    throw wrongParameter(name, "not_applicable", expected, received);
+  };
+  if (isLinear && !isContinuous)
+    refuse(
+      "interpolate",
+      "nearest, since values are categories, or cells have no rows and columns of places",
+      "linear",
+    );
+  if (categories === undefined) return;
+  if (range !== undefined) refuse("range", "no range, since values are categories", `${range}`);
+  if (scale !== undefined) refuse("scale", "no scale, since values are categories", scale);
+  if (isReversed) refuse("reversed", "no scale, since values are categories", "true");
+}
+
+/** Greatest zoom that a map asks for: beyond a pixel per cell, tiles only become larger. */
+const MAX_USEFUL_ZOOM = 22;
+
+/** The latitude at which Web Mercator ends. */
+const MAX_LATITUDE = 85.05112877980659;
+
+/** Writes TileJSON 3.0.0 of a variable. */
+function tileJson({ serviceUrl, rawPath, query }: RouteRequest, array: ArrayView, layer: MapLayer): object {
+  const [west, south, east, north] = layer.extent ?? [-180, -90, 180, 90];
+  const folder = rawPath.slice(0, rawPath.lastIndexOf("/"));
+  const { variable } = array;
+  const rows = variable.shape[layer.y]!;
+  // Pixels of 256 per 360 degrees at zoom 0.
+  const zoom = Math.ceil(Math.log2(((rows / Math.max(north - south, 1e-6)) * 360) / 256));
+  const bounds = [west, Math.max(south, -MAX_LATITUDE), Math.min(east, 180), Math.min(north, MAX_LATITUDE)];
+  return {
+    tilejson: "3.0.0",
+    name: titleOf(array),
+    scheme: "xyz",
+    tiles: [`${serviceUrl}${folder}/{z}/{x}/{y}.png${query === "" ? "" : `?${query}`}`],
+    minzoom: 0,
+    maxzoom: Math.min(Math.max(zoom, 0), MAX_USEFUL_ZOOM),
+    bounds: east > 180 ? [-180, bounds[1], 180, bounds[3]] : bounds,
+  };
+}
+
+/** Writes the colours of a layer. */
+function legendDocument(
+  array: ArrayView,
+  layer: MapLayer,
+  { range, scale, isReversed = false }: TileQuery,
+): object {
+  const { units } = array.variable.attrs;
+  const common = { title: titleOf(array), units: typeof units === "string" ? units : null };
+  if (layer.categories !== undefined)
+    return {
+      ...common,
+      categories: layer.categories.map(({ meaning = null, ...each }) => ({ ...each, meaning })),
+    };
+  const [low, high] = range ?? layer.range;
+  const name = scale ?? (range === undefined ? layer.scale : low === -high ? "rdbu" : "viridis");
+  const table = Buffer.from(colourTable(name, isReversed).subarray(3));
+  const colours = Array.from(
+    { length: table.length / 3 },
+    (_, at) => `#${table.toString("hex", 3 * at, 3 * at + 3)}`,
+  );
+  return { ...common, range: [low, high], scale: name, reversed: isReversed, colours };
+}
+
+function titleOf({ variable }: ArrayView): string {
+  const { long_name, standard_name } = variable.attrs;
+  return (
+    [long_name, standard_name].find((each) => typeof each === "string" && each !== "")?.toString() ??
+    variable.path
+  );
+}
