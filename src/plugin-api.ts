@@ -21,7 +21,6 @@ export {
   COLOUR_SCALES,
   type ColourScaleName,
   colourTable,
-  isColourScaleName,
 } from "./colour/colour-scales.js";
 export type { CacheConfig, EncodingConfig, OverviewsConfig, PluginConfig } from "./config/config.js";
 export type {
@@ -97,12 +96,12 @@ export type {
   MapCategory,
   MapCrs,
   MapExtent,
+  MapFrame,
   MapLayer,
   MapOptions,
   MapSteps,
   MapStyle,
   Maps,
-  MapFrame,
 } from "./maps/maps.js";
 export {
   type DataTree,

@@ -20,6 +20,7 @@ const BUILT_IN = [
   "stac",
   "thredds",
   "thumbnail",
+  "tiles",
   "zarr",
   "zarr3",
 ];

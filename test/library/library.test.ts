@@ -8,6 +8,7 @@ import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-stor
 
 t.test("the package exports this, and nothing else", async (t) => {
   t.same(Object.keys(zpublish).sort(), [
+    "COLOUR_SCALES",
     "FOLDER_END",
     "NC",
     "POINT",
@@ -15,6 +16,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "ZpublishError",
     "bytesOfTexts",
     "chooseMediaType",
+    "colourTable",
     "createBoundedMap",
     "createColumn",
     "createDataTree",

@@ -1,6 +1,6 @@
 import {
   COLOUR_SCALES,
-  isColourScaleName,
+  type ColourScaleName,
   type MapOptions,
   type MapSteps,
   parseQuery,
@@ -14,7 +14,7 @@ export interface TileQuery extends MapOptions {
   readonly steps: MapSteps;
 }
 
-const SCALE_NAMES = Object.keys(COLOUR_SCALES);
+const SCALE_NAMES = Object.keys(COLOUR_SCALES) as ColourScaleName[];
 const INDEX = "isel.";
 
 /** Parameters of tiles for the API description. */
@@ -68,11 +68,10 @@ export function parseTileQuery(query: string): TileQuery {
     if (text === undefined || allowed.includes(text as T)) return text as T | undefined;
     throw wrongParameter(name, "enum", `one of ${allowed.join(", ")}`, text);
   };
-  const scale = one("scale", SCALE_NAMES);
   return {
     steps,
     range: rangeOf(values.get("range")?.[0]),
-    scale: scale !== undefined && isColourScaleName(scale) ? scale : undefined,
+    scale: one("scale", SCALE_NAMES),
     isReversed: one("reversed", ["true", "false"]) === "true",
     isLinear: one("interpolate", ["nearest", "linear"]) === "linear",
   };
