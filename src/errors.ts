@@ -43,8 +43,12 @@ export type ErrorCode =
   | "url-too-long"
   /** The headers of a request that has to wait are longer than may be kept. */
   | "headers-too-long"
-  /** Asked for without a token that lets one read. Details: `wasGiven`. */
+  /** Asked for without a credential that lets one read. Details: `wasGiven`. */
   | "unauthorized"
+  /** Asked for with a credential that lets one read other things. */
+  | "forbidden"
+  /** Whether a JWT is valid cannot be told now; may be tried again. */
+  | "issuer-unreadable"
   /** No request waits for the result any more. */
   | "cancelled"
   /** An answer did not begin in time; may be tried again. */

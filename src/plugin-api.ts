@@ -72,7 +72,7 @@ export {
   type StepSelection,
 } from "./export/selection-plan.js";
 export { writeCsv, writeJson } from "./export/text-writer.js";
-export { queryToken } from "./http/handle-request.js";
+export { queryToken } from "./http/access/authorize.js";
 export { chooseMediaType } from "./http/headers.js";
 export { parseQuery, type QueryNames, readInteger, wrongParameter } from "./http/query.js";
 export type {

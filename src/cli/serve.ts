@@ -99,8 +99,8 @@ function describeDatasets(
 ): string {
   const hasStores = plugins.some(({ name }) => name === "zarr");
   // fsspec sends these headers with each request.
-  const token =
-    access.tokenFile === null ? "" : ', storage_options={"headers": {"Authorization": "Bearer TOKEN"}}';
+  const isOpen = access.tokenFile === null && access.jwt === null;
+  const token = isOpen ? "" : ', storage_options={"headers": {"Authorization": "Bearer TOKEN"}}';
   const texts = published.first.map(({ id, path, group }) => {
     const store = `${url}${path}zarr${group === "" ? "" : `/${group}`}`;
     const lines = [
@@ -111,8 +111,7 @@ function describeDatasets(
     return `\n${id}\n${(hasStores ? lines : lines.slice(0, 1)).join("\n")}\n`;
   });
   // A browser has no token.
-  if (texts.length > 0 && access.tokenFile === null)
-    texts.unshift(`\nOpen ${url}/ in a browser, or read from a program:\n`);
+  if (texts.length > 0 && isOpen) texts.unshift(`\nOpen ${url}/ in a browser, or read from a program:\n`);
   const rest = published.count - published.first.length;
   if (rest > 0) texts.push(`\nand ${rest} more: ${url}/\n`);
   return texts.join("");

@@ -192,7 +192,7 @@ function configOfWarm(config: Config, threads: number): Config {
   return {
     ...config,
     workers: threads,
-    access: { trustedProxies: [], tls: null, tokenFile: null },
+    access: { trustedProxies: [], tls: null, tokenFile: null, jwt: null, signingKeyFile: null },
     observe: { ...config.observe, admin: null },
   };
 }

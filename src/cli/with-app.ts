@@ -48,7 +48,7 @@ export async function withApp(
         return runtime.chunks();
       },
       ...{ previews: runtime.previews, values: runtime.values, maps: runtime.maps },
-      ...{ isBusy: () => true, progress: progress.update },
+      ...{ isBusy: () => true, signingKey: "", progress: progress.update },
     }).then((app) => {
       parts.app = app;
       return app;

@@ -19,6 +19,7 @@ import {
   shareSchema,
   textSchema,
   trustedProxiesSchema,
+  urlSchema,
 } from "./value-schemas.js";
 
 /** Environment variables, as in `process.env`. */
@@ -141,12 +142,17 @@ const size = <const Path extends string>(
 ) =>
   value(path, "size", summary, byteSizeFrom(min, max), parseByteSize(defaultText)!, { defaultText, ...rest });
 
+const text = <const Path extends string>(
+  path: Path,
+  placeholder: string,
+  summary: string,
+  schema = textSchema(`a ${placeholder}`),
+  rest: Rest = {},
+) =>
+  value<string | null, string, Path>(path, placeholder, summary, schema, null, { defaultText: "", ...rest });
+
 const file = <const Path extends string>(path: Path, summary: string, rest: Rest = {}) =>
-  value<string | null, string, Path>(path, "file", summary, textSchema("a file"), null, {
-    defaultText: "",
-    isPath: true,
-    ...rest,
-  });
+  text(path, "file", summary, textSchema("a file"), { isPath: true, ...rest });
 
 const KIB = 2 ** 10;
 const MIB = 2 ** 20;
@@ -354,7 +360,21 @@ export const OPTIONS = {
   tlsKey: file("access.tls.keyFile", "Private key (PEM) of the certificate", RESTART),
   tokenFile: file(
     "access.tokenFile",
-    "File of bearer tokens, one per line; requests without one get 401, except /healthz and /readyz",
+    "File of bearer tokens, one per line, with what each may read; requests without one get 401, except /healthz and /readyz",
+  ),
+  jwksUrl: text("access.jwt.jwksUrl", "url", "Keys (JWK Set) of an issuer of JWTs", urlSchema),
+  jwtIssuer: text("access.jwt.issuer", "text", "Issuer of the JWTs (iss)"),
+  jwtAudience: text("access.jwt.audience", "text", "Audience of the JWTs (aud)"),
+  jwtClaim: value(
+    "access.jwt.claim",
+    "name",
+    "Claim of the JWTs with the patterns of the datasets that they are for",
+    textSchema("the name of a claim"),
+    "datasets",
+  ),
+  signingKeyFile: file(
+    "access.signingKeyFile",
+    "File with the key, 32 characters or more, that signs cookies and links; for several servers. Default: a new one at each start",
   ),
   metrics: flag("observe.metrics", "Answer /metrics for Prometheus", true, RESTART),
   adminPort: option({
@@ -431,6 +451,7 @@ export const OPTION_GROUPS: Readonly<Record<string, readonly (OptionKey | keyof 
     ...(["maxHeaderSize", "maxUrlLength", "maxSelection", "requestTimeout", "stallTimeout"] as const),
   ],
   "Proxies, TLS and the end:": ["trustedProxies", "tlsCert", "tlsKey", "drainDelay", "drainTimeout"],
+  "Access besides tokens:": ["jwksUrl", "jwtIssuer", "jwtAudience", "jwtClaim", "signingKeyFile"],
   "Log, health and metrics:": [
     ...(["logLevel", "accessLog", "requestIdHeader", "metrics", "adminPort", "adminHost"] as const),
   ],
@@ -467,7 +488,10 @@ export interface OptionConfig extends ValuesBelow<""> {
   readonly cache: Optional<ValuesBelow<"cache.">>;
   readonly limits: ValuesBelow<"limits.">;
   readonly drain: ValuesBelow<"drain.">;
-  readonly access: ValuesBelow<"access."> & { readonly tls: Optional<ValuesBelow<"access.tls.">> };
+  readonly access: ValuesBelow<"access."> & {
+    readonly tls: Optional<ValuesBelow<"access.tls.">>;
+    readonly jwt: Optional<ValuesBelow<"access.jwt.">>;
+  };
   readonly observe: ValuesBelow<"observe."> & { readonly admin: Optional<ValuesBelow<"observe.admin.">> };
 }
 
@@ -475,6 +499,7 @@ export interface OptionConfig extends ValuesBelow<""> {
 const OPTIONAL_PARTS: Readonly<Record<string, OptionKey>> = {
   cache: "cache",
   "access.tls": "tlsCert",
+  "access.jwt": "jwksUrl",
   "observe.admin": "adminPort",
 };
 

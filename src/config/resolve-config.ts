@@ -48,10 +48,8 @@ export function resolveArguments(
   const values = resolveValues(said, env, cwd, file, problems);
   const { datasets, collections } = resolveDatasets(said, env, cwd, file, problems);
   const plugins = selectPlugins(pluginChoices(said, env, cwd, file, problems), problems);
-  if ((values.tlsCert === null) !== (values.tlsKey === null)) {
-    const [given, missing] = values.tlsKey === null ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
+  for (const { given, missing } of incompleteOptions(values))
     problems.push(`${flagOf(given)}: expected ${flagOf(missing)} with it, received none`);
-  }
   if (problems.length > 0) throw configError(problems);
   const defaults = defaultsOf(file, values.overviews);
   return deepFreeze({
@@ -60,6 +58,24 @@ export function resolveArguments(
     collections: collections.map((each) => ({ ...defaults, ...each })),
     ...(Object.keys(defaults).length === 0 ? {} : { datasetDefaults: defaults }),
     plugins,
+  });
+}
+
+/** Options that are given together or not at all. */
+const TOGETHER: readonly (readonly OptionKey[])[] = [
+  ["tlsCert", "tlsKey"],
+  ["jwksUrl", "jwtIssuer", "jwtAudience"],
+];
+
+/** Lists options that are given without another that belongs to them, with one of the missing. */
+export function incompleteOptions(
+  values: Partial<Readonly<Record<OptionKey, unknown>>>,
+): readonly { readonly given: OptionKey; readonly missing: OptionKey }[] {
+  const isGiven = (key: OptionKey) => values[key] !== undefined && values[key] !== null;
+  return TOGETHER.flatMap((keys) => {
+    const given = keys.find(isGiven);
+    const missing = keys.find((key) => !isGiven(key));
+    return given === undefined || missing === undefined ? [] : [{ given, missing }];
   });
 }
 

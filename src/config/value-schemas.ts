@@ -233,6 +233,12 @@ function isOrigin(text: string): boolean {
   }
 }
 
+/** A URL of HTTP without credentials in it. */
+export const urlSchema = expected<string>("a URL such as https://example.org/jwks.json", (value) => {
+  const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.username === "";
+});
+
 /** Value of a header: visible ASCII and single spaces or tabs, so that it cannot end the header. */
 export const cacheControlSchema = expected<string>(
   "a Cache-Control value of visible ASCII characters, such as public, max-age=3600",

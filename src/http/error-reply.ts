@@ -55,6 +55,8 @@ const ANSWERS: Readonly<Record<ErrorCode, ErrorAnswer>> = {
   "headers-too-long": { status: "431 Request Header Fields Too Large", logLevel: "debug" },
   starting: unavailable("The server is starting; try again later", "debug", 1),
   unauthorized: { status: "401 Unauthorized", logLevel: "debug" },
+  forbidden: { status: "403 Forbidden", logLevel: "debug" },
+  "issuer-unreadable": unavailable("The token cannot be verified at the moment; try again later", "warn", 5),
   cancelled: unavailable("The request was cancelled; try again", "debug", 1),
   "timed-out": unavailable("The answer took too long; try again later", "error", 10),
   draining: unavailable("The server is shutting down; try again later", "debug", 5),
@@ -208,7 +210,8 @@ export function prefersPage(accept: string | undefined): boolean {
 }
 
 /** Returns a relative link from the requested path to the root of the service, which a proxy may have under a prefix of its own. */
-function linkToRoot({ head, context: { rootPath } }: Exchange): string {
+function linkToRoot({ head, prefix, context }: Exchange): string {
+  const rootPath = context.rootPath + prefix;
   const isInside = head.path.startsWith(`${rootPath}/`);
   const path = isInside ? head.path.slice(rootPath.length) : head.path;
   const up = "../".repeat(path.split("/").length - 2);
@@ -230,13 +233,15 @@ function linesOf(error: ZpublishError, answer: ErrorAnswer, access: AccessRules)
     lines.push(["Allow", String(error.details.allow ?? ALLOWED_METHODS)]);
   if (error.code === "range-not-satisfiable")
     lines.push(["Content-Range", `bytes */${error.details.byteLength ?? 0}`]);
-  if (error.code === "unauthorized") lines.push(["WWW-Authenticate", challenge(error)]);
+  if (error.code === "unauthorized" || error.code === "forbidden")
+    lines.push(["WWW-Authenticate", challenge(error)]);
   return lines;
 }
 
 /** Returns the challenge. A client that sent no token gets no error code (RFC 6750 §3). */
 function challenge(error: ZpublishError): string {
   const scheme = 'Bearer realm="zpublish"';
+  if (error.code === "forbidden") return `${scheme}, error="insufficient_scope"`;
   return error.details.wasGiven === true ? `${scheme}, error="invalid_token"` : scheme;
 }
 

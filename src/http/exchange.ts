@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { LinkedList, ListEntry } from "../collections/linked-list.js";
 import { ZpublishError } from "../errors.js";
 import type { Log } from "../observe/log.js";
+import { ticketPrefix } from "./access/authorize.js";
 import { type Forwarded, forwardedOf, forwardedPrefix, serviceUrlOf } from "./access/forwarded.js";
 import { type HeaderLines, NO_LINES } from "./headers.js";
 import type { HttpRequest, HttpResponse } from "./listening/listener.js";
@@ -36,6 +37,8 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
   readonly method: RouteRequest["method"];
   readonly res: HttpResponse;
   readonly context: ExchangeContext;
+  /** `/s/{ticket}` if the path has that behind the root path; else empty. */
+  readonly prefix: string;
   rawPath: string;
   params: Readonly<Record<string, string>> = NO_PARAMS;
   /** Aborted or answered: the response must not be touched. */
@@ -82,6 +85,8 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
     this.head = new RequestHead(req);
     this.method = method;
     this.rawPath = this.head.path;
+    this.prefix =
+      context.access.credentials === undefined ? "" : ticketPrefix(this.rawPath, context.rootPath);
     this.origin = context.cors.variesByOrigin ? this.head.header("origin") : undefined;
     this.methodLabel = method;
     this.counts = context.metrics.counts.unmatched;
@@ -119,9 +124,9 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
     return this.#abort.signal;
   }
 
-  /** Begins to receive the body of the request. To be called in uWebSockets.js's callback. @throws ZpublishError as `RequestBody` */
+  /** Begins to receive the body of the request, unless it has. To be called in uWebSockets.js's callback. @throws ZpublishError as `RequestBody` */
   receive(maxBytes: number, refuse: (error: ZpublishError) => void): void {
-    this.#upload = new RequestBody(this, this.context.load, maxBytes, refuse);
+    this.#upload ??= new RequestBody(this, this.context.load, maxBytes, refuse);
   }
 
   async body(): Promise<Uint8Array> {
@@ -134,13 +139,13 @@ export class Exchange implements RouteRequest, BodyReceiver, UnansweredRequest {
 
   get serviceUrl(): string {
     const { scheme, rootPath } = this.context;
-    return serviceUrlOf({ scheme, rootPath, ...this.#proxyHeaders() });
+    return serviceUrlOf({ scheme, rootPath, ...this.#proxyHeaders() }) + this.prefix;
   }
 
-  /** Path prefix under which clients see the service: a trusted proxy's, or the root path. */
+  /** Path prefix under which the client sees the service: a trusted proxy's, or the root path; then the one with its ticket. */
   get publicPrefix(): string {
     const { rootPath } = this.context;
-    return forwardedPrefix({ rootPath, ...this.#proxyHeaders() }) ?? rootPath;
+    return (forwardedPrefix({ rootPath, ...this.#proxyHeaders() }) ?? rootPath) + this.prefix;
   }
 
   #proxyHeaders() {

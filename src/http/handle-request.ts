@@ -2,9 +2,10 @@ import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js
 import { ZpublishError } from "../errors.js";
 import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import { type AccessOptions, ASK_EACH_TIME, createAccessRules } from "./access/access-rules.js";
+import { authorize, withoutTicket } from "./access/authorize.js";
 import { locationWithSlash } from "./access/forwarded.js";
-import type { Tokens } from "./access/tokens.js";
-import { type AdminEndpoints, answerAdmin } from "./admin-endpoint.js";
+import { answerAs, currentGrant } from "./access/grants.js";
+import { type AdminEndpoint, type AdminEndpoints, answerAdmin } from "./admin-endpoint.js";
 import { sendError } from "./error-reply.js";
 import { Exchange, type ExchangeContext, withVary, writeHead } from "./exchange.js";
 import { ALLOWED_METHODS, createCors, type HeaderLines, isHeaderValue, statusLine } from "./headers.js";
@@ -61,6 +62,8 @@ interface RouteDatasets {
    * that snapshot is refreshed.
    */
   ready(id: string, staleIdentity?: string): Promise<void> | undefined;
+  /** Tells whether the request that is answered now may read a dataset, whether or not there is one of that id. Default: it may. */
+  readonly mayRead?: ((id: string) => boolean) | undefined;
 }
 
 /**
@@ -68,7 +71,7 @@ interface RouteDatasets {
  * @throws ZpublishError what is to be answered instead
  */
 function handleRequest(exchange: Exchange, routing: Routing): void | Promise<void> {
-  const rawPath = withoutRoot(exchange.head.path, routing.rootPath);
+  const rawPath = pathOf(exchange, routing);
   if (rawPath === undefined) throw new ZpublishError("not-found", "Not Found");
   if (rawPath === "") {
     sendRedirect(exchange);
@@ -89,16 +92,22 @@ function handlePath(exchange: Exchange, path: string, routing: Routing): void | 
   const { route, params, counts } = matchPath(exchange, path, routing);
   exchange.counts = counts;
   exchange.route = route;
+  const { dataset_id: id } = params;
+  if (id !== undefined && routing.datasets?.mayRead?.(id) === false)
+    throw new ZpublishError("forbidden", `The token is not for dataset '${id}'`);
   checkMethod(exchange, route);
   exchange.context.load.admit(route.priority);
-  if (exchange.method === "POST")
-    exchange.receive(route.maxBodyBytes ?? DEFAULT_BODY_BYTES, (error) => sendError(exchange, error, true));
+  if (exchange.method === "POST") receiveBody(exchange, route);
   exchange.params = params;
   return attempt(exchange, route, routing.datasets, MAX_ATTEMPTS);
 }
 
 /** Default of {@link Route.maxBodyBytes}. */
 const DEFAULT_BODY_BYTES = 2 ** 20;
+
+function receiveBody(exchange: Exchange, { maxBodyBytes = DEFAULT_BODY_BYTES }: Route): void {
+  exchange.receive(maxBodyBytes, (error) => sendError(exchange, error, true));
+}
 
 /** @throws ZpublishError `method-not-allowed` */
 function checkMethod({ method }: Exchange, route: Route): void {
@@ -166,10 +175,12 @@ function copyHead(exchange: Exchange, pending: Promise<void>): void {
   }
 }
 
-function withoutRoot(path: string, rootPath: string): string | undefined {
-  if (rootPath === "") return path;
+/** Returns the path that routes match: without the root path, and without a ticket. Undefined if it is outside of the root path. */
+function pathOf({ head: { path }, prefix }: Exchange, { rootPath }: Routing): string | undefined {
+  const before = rootPath.length + prefix.length;
+  if (before === 0) return path;
   if (!path.startsWith(rootPath)) return undefined;
-  const rest = path.slice(rootPath.length);
+  const rest = path.slice(before);
   return rest === "" || rest.startsWith("/") ? rest : undefined;
 }
 
@@ -207,7 +218,7 @@ function sendRedirect(exchange: Exchange, to: RedirectReply["to"] = "with-slash"
   const { query, context } = exchange;
   const { cacheControl, access, rootPath } = context;
   // The client needs a prefix that a proxy took away, but not the host.
-  const path = exchange.publicPrefix + exchange.head.path.slice(rootPath.length);
+  const path = exchange.publicPrefix + exchange.head.path.slice(rootPath.length + exchange.prefix.length);
   const { url, status } = to === "with-slash" ? { url: locationWithSlash(path, query), status: 301 } : to;
   const lines = [
     ["Location", url],
@@ -222,44 +233,6 @@ function sendRedirect(exchange: Exchange, to: RedirectReply["to"] = "with-slash"
 function describe(reply: unknown): string {
   const kind = (reply as { readonly kind?: unknown } | null | undefined)?.kind;
   return kind === undefined ? String(reply) : `one of kind '${String(kind)}'`;
-}
-
-const BEARER = /^bearer +(\S+) *$/i;
-
-/**
- * Checks that a request has a token: in its `Authorization` header (RFC 6750 §2.1) or, for clients that cannot send headers, as
- * `token` in its query.
- * @throws ZpublishError `unauthorized`; its detail `wasGiven` says whether the request had any token.
- */
-function authorize(exchange: Exchange, tokens: Tokens): void {
-  const header = exchange.header("authorization");
-  const query = exchange.query;
-  const fromHeader = header === undefined ? undefined : BEARER.exec(header)?.[1];
-  if (fromHeader !== undefined && tokens.has(fromHeader)) return;
-  const fromQuery = query === "" ? undefined : queryToken(query);
-  if (fromQuery !== undefined && tokens.has(fromQuery)) return;
-  const wasGiven = header !== undefined || fromQuery !== undefined;
-  throw new ZpublishError(
-    "unauthorized",
-    wasGiven ? "Expected a valid token, received another" : "Expected a token, received none",
-    { details: { wasGiven } },
-  );
-}
-
-/**
- * Returns the first `token` of a query, percent-decoded. A plus sign stands for itself: tokens may have some, and no spaces.
- * Undefined if there is none, or it is not valid UTF-8.
- */
-export function queryToken(query: string): string | undefined {
-  for (const pair of query.split("&")) {
-    if (!pair.startsWith("token=")) continue;
-    try {
-      return decodeURIComponent(pair.slice("token=".length));
-    } catch {
-      return undefined;
-    }
-  }
-  return undefined;
 }
 
 /** What requests are answered with. */
@@ -297,7 +270,10 @@ function dispatch(exchange: Exchange, method: string, context: DispatchContext):
   try {
     if (hasSeveralLengths(exchange)) {
       exchange.methodLabel = "other";
-      exchange.context.log.debug({ path: exchange.head.path }, "several Content-Length: connection dropped");
+      exchange.context.log.debug(
+        { path: withoutTicket(exchange.head.path) },
+        "several Content-Length: connection dropped",
+      );
       // Without an answer: what came behind it would be answered, too.
       exchange.drop();
     } else if (method === "GET" || method === "HEAD" || (method === "POST" && takesPost(exchange, context))) {
@@ -327,14 +303,17 @@ function takesPost(exchange: Exchange, { routing }: DispatchContext): boolean {
 }
 
 /** Methods that a path answers, as `Allow` lists them. */
-function methodsOf({ head }: Exchange, routing: Routing | undefined): string {
+function methodsOf(exchange: Exchange, routing: Routing | undefined): string {
+  const route = routing && routeOf(exchange, routing);
+  return route ? allowedMethods(route) : ALLOWED_METHODS;
+}
+
+/** Returns the route of a path; undefined if none has it, or it is no valid one. */
+function routeOf(exchange: Exchange, routing: Routing): Route | undefined {
   try {
-    const path = routing && withoutRoot(head.path, routing.rootPath);
-    const route = path && routing?.router.match(path)?.route;
-    return route ? allowedMethods(route) : ALLOWED_METHODS;
+    return routing.router.match(pathOf(exchange, routing) ?? "")?.route;
   } catch {
-    // The path is no valid one.
-    return ALLOWED_METHODS;
+    return undefined;
   }
 }
 
@@ -345,9 +324,37 @@ function handleKnown(exchange: Exchange, { admin, routing, limits }: DispatchCon
     throw new ZpublishError("url-too-long", `Path and query: expected at most ${maxUrlBytes} bytes`);
   }
   const endpoint = admin.get(exchange.head.path);
-  const { tokens } = exchange.context.access;
-  if (tokens !== undefined && endpoint?.isOpen !== true) authorize(exchange, tokens);
+  const { credentials } = exchange.context.access;
+  if (credentials === undefined || endpoint?.isOpen === true) {
+    answerKnown(exchange, endpoint, routing);
+    return;
+  }
+  const grant = authorize(exchange, credentials);
+  if (!(grant instanceof Promise)) {
+    answerAs(grant, () => answerKnown(exchange, endpoint, routing));
+    return;
+  }
+  const pending = grant.then((found) => {
+    // It may have been refused meanwhile.
+    if (!exchange.over && !exchange.started) answerAs(found, () => answerKnown(exchange, endpoint, routing));
+  });
+  pending.catch((error: unknown) => sendError(exchange, error));
+  // A body must be received at once.
+  const route = exchange.method === "POST" && routing !== undefined ? routeOf(exchange, routing) : undefined;
+  if (route !== undefined) receiveBody(exchange, route);
+  copyHead(exchange, pending);
+}
+
+/** Answers an authorized request. @throws ZpublishError as {@link handleRequest} */
+function answerKnown(
+  exchange: Exchange,
+  endpoint: AdminEndpoint | undefined,
+  routing: Routing | undefined,
+): void {
   if (endpoint !== undefined) {
+    // What it tells is about all datasets.
+    if (!endpoint.isOpen && currentGrant() !== undefined)
+      throw new ZpublishError("forbidden", "The token is for some datasets, expected one for all");
     answerAdmin(exchange, endpoint);
     return;
   }
@@ -434,8 +441,8 @@ export function prepareApp(
   for (const route of app.routes) checkRoute(route);
   const cors = createCors(app.corsOrigin ?? "*", [
     ["X-Content-Type-Options", "nosniff"],
-    // A page would otherwise send the token in its query to the sites it links to.
-    ...(app.tokens === undefined ? [] : [["Referrer-Policy", "no-referrer"] as const]),
+    // A page would otherwise send the token or ticket in its address to the sites it links to.
+    ...(app.credentials === undefined ? [] : [["Referrer-Policy", "no-referrer"] as const]),
   ]);
   return {
     routing: {

@@ -1,4 +1,5 @@
 import type { Log } from "../observe/log.js";
+import { withoutTicket } from "./access/authorize.js";
 import type { Route } from "./router.js";
 
 /** A request that a log line is about. */
@@ -8,9 +9,9 @@ export interface NamedRequest {
   readonly head: { readonly path: string };
 }
 
-/** Returns the fields of every log line about a request. The path is without its query, which may contain a token. */
+/** Returns the fields of every log line about a request. The path is without query and ticket. */
 export function requestFields({ id, methodLabel, head }: NamedRequest): Readonly<Record<string, string>> {
-  return { id, method: methodLabel, path: head.path };
+  return { id, method: methodLabel, path: withoutTicket(head.path) };
 }
 
 /** Notes events that may come by the thousand. */

@@ -1,5 +1,6 @@
 import { pipeline, Readable, type Transform } from "node:stream";
 import { constants, createBrotliCompress, createGzip } from "node:zlib";
+import { answerAs, currentGrant } from "./access/grants.js";
 import type {
   Body,
   BodyClient,
@@ -24,6 +25,8 @@ export function createStreamBody(
 ): Pick<BodyReply, "open"> {
   const { heldByteLength = DEFAULT_HELD_BYTES } = reply;
   const byteLength = (coding === "identity" ? reply.byteLength : undefined) ?? Number.POSITIVE_INFINITY;
+  // Further pieces are asked for by callbacks of the socket, which are outside of the request.
+  const grant = currentGrant();
   let iterator: AsyncIterator<Uint8Array> | undefined;
   let piece: Uint8Array = NOTHING;
   /** Place of the piece in the body, and of the last byte that is sent. */
@@ -52,7 +55,9 @@ export function createStreamBody(
     begin = start;
     end = start + wanted;
     const isWhole = start === 0 && wanted === byteLength;
-    const pieces = reply.pieces(isWhole ? undefined : { start, byteLength: wanted }, client);
+    const pieces = answerAs(grant, () =>
+      reply.pieces(isWhole ? undefined : { start, byteLength: wanted }, client),
+    );
     return (coding === "identity" ? pieces : compressed(pieces, coding, reply))[Symbol.asyncIterator]();
   }
 
@@ -61,7 +66,7 @@ export function createStreamBody(
     begin += piece.byteLength;
     piece = NOTHING;
     while (piece.byteLength === 0 && !hasEnded) {
-      const { done, value } = await from.next();
+      const { done, value } = await answerAs(grant, () => from.next());
       if (done) hasEnded = true;
       else piece = value;
     }

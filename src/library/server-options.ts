@@ -8,6 +8,7 @@ import {
   problemOfDatasetId,
 } from "../config/dataset-schema.js";
 import { OPTION_KEYS, type OPTIONS, type OptionInputs, optionSpec } from "../config/options.js";
+import { incompleteOptions } from "../config/resolve-config.js";
 import {
   byteSizeSchema,
   configError,
@@ -154,11 +155,8 @@ export function checkServerOptions(options: unknown): CheckedServerOptions {
   const problems = result.success ? [] : problemsOf(result.error, options, PLACE);
   const said = (options as Partial<ServerOptions> | null | undefined)?.datasets;
   const entries = typeof said === "object" && said !== null ? Object.entries(said) : [];
-  const { tlsCert, tlsKey } = result.data ?? {};
-  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
-    const [given, missing] = tlsKey === undefined ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
+  for (const { given, missing } of incompleteOptions(result.data ?? {}))
     problems.push(`${PLACE}: ${given}: expected ${missing} with it, received none`);
-  }
   const context = { place: PLACE, directory: process.cwd(), problems };
   const datasets = entries.flatMap(([id, dataset]) => checkDataset(id, dataset, context));
   const collections = Object.entries(result.data?.collections ?? {}).flatMap(([name, collection]) =>

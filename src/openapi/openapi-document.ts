@@ -1,4 +1,5 @@
 import { type DatasetPath, severalDatasets } from "../dataset/dataset.js";
+import { COOKIE } from "../http/access/authorize.js";
 import type { Route, RouteOperation } from "../http/router.js";
 
 /** Name and version of the service, and the path of its datasets. */
@@ -43,7 +44,7 @@ export function openApiDocument(routes: readonly Route[], info: ServiceInfo): Js
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: ".", description: "The origin of this document" }],
-    ...(needsToken && { security: [{ bearer: [] }, { query: [] }] }),
+    ...(needsToken && { security: [{ bearer: [] }, { query: [] }, { cookie: [] }] }),
     tags: [...tags].map((name) => ({ name })),
     paths,
     components: needsToken ? { ...COMPONENTS, securitySchemes: SECURITY_SCHEMES } : COMPONENTS,
@@ -154,8 +155,10 @@ function responses(
     if (isGet && route.priority === "chunk") answers.push(["302", reference("Found")]);
     if (isGet) answers.push(["304", reference("NotModified")]);
   }
+  const mayLack = parameters.length > 0 || route.given !== undefined;
   if (needsToken) answers.push(["401", reference("Unauthorized")]);
-  if (parameters.length > 0 || route.given !== undefined) answers.push(["404", reference("NotFound")]);
+  if (needsToken && mayLack) answers.push(["403", reference("Forbidden")]);
+  if (mayLack) answers.push(["404", reference("NotFound")]);
   answers.push(["405", reference("MethodNotAllowed")]);
   if (!redirects) {
     if (isGet) answers.push(["412", reference("PreconditionFailed")]);
@@ -271,6 +274,7 @@ const COMPONENTS = {
       headers: headers("ETag", "Cache-Control"),
     },
     ...errorResponse("Unauthorized", "The request has no valid token", "Detail", "WWW-Authenticate"),
+    ...errorResponse("Forbidden", "The token is for other datasets", "Detail", "WWW-Authenticate"),
     ...errorResponse("NotFound", "No such dataset, group, variable or chunk", "Detail"),
     ...errorResponse("MethodNotAllowed", "For any method but those of `Allow`", "Detail", "Allow"),
     ...errorResponse("PreconditionFailed", "If-Match names no current ETag", "Detail"),
@@ -301,6 +305,7 @@ const SECURITY_SCHEMES = {
     name: "token",
     description: "The token in the query, for clients that cannot send headers",
   },
+  cookie: { type: "apiKey", in: "cookie", name: COOKIE, description: "As POST /session sets it" },
 };
 
 function headerParameter(name: string, description: string) {

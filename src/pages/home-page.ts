@@ -115,12 +115,13 @@ ${renderCode("Command that publishes them as one dataset", `zpublish serve ${pub
 `;
 }
 
-/** Renders one route, as a link if it has no parameters. */
-function renderRoute({ path, operation }: Route): Markup {
+/** Renders one route, as a link if it has no parameters and answers GET. */
+function renderRoute({ path, operation, methods }: Route): Markup {
   const shown = path.replace(/:path\}/g, "}");
-  const term = path.includes("{")
-    ? markup`<code>${shown}</code>`
-    : markup`<a href="${path === "/" ? "./" : path.slice(1)}${trustedMarkup(TOKEN_QUERY)}"><code>${shown}</code></a>`;
+  const term =
+    path.includes("{") || methods?.includes("GET") === false
+      ? markup`<code>${shown}</code>`
+      : markup`<a href="${path === "/" ? "./" : path.slice(1)}${trustedMarkup(TOKEN_QUERY)}"><code>${shown}</code></a>`;
   return markup`<div><dt>${term}</dt><dd>${operation.summary}</dd></div>`;
 }
 

@@ -1,4 +1,4 @@
-import { queryToken } from "../http/handle-request.js";
+import { queryToken } from "../http/access/authorize.js";
 import type { RouteRequest } from "../http/reply.js";
 import { escapeHtml, PAGE_SCRIPT, trustedMarkup } from "./page.js";
 

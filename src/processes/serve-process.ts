@@ -62,7 +62,7 @@ function receive(message: ToProcess): void {
 async function obey(call: ProcessCall): Promise<ProcessAnswer> {
   switch (call.name) {
     case "open":
-      await open(call.config, call.process, call.processes);
+      await open(call);
       return NOTHING;
     case "listen":
       return {
@@ -98,7 +98,7 @@ function opened(): ServerHandle {
   return server;
 }
 
-async function open(config: Config, number: number, processes: number): Promise<void> {
+async function open({ config, process: number, ...shared }: ProcessCall & { name: "open" }): Promise<void> {
   const own = createLog(config.logLevel).child({ process: number });
   log = own;
   exitOnUncaught(own);
@@ -113,7 +113,7 @@ async function open(config: Config, number: number, processes: number): Promise<
     },
     supervisor: {
       process: number,
-      processes,
+      ...shared,
       allMetrics: () =>
         new Promise((resolve) => {
           asking.set(++lastQuestion, resolve);

@@ -5,6 +5,7 @@ import type { OpenProgress } from "../dataset/dataset-registry.js";
 import { type ErrorData, errorFromData, ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
 import type { MetricFamily, ProcessMetrics } from "../observe/metrics.js";
+import type { SupervisorLink } from "../server/runtime.js";
 import type { RunningServer } from "../server/server.js";
 
 /** Settings of a watchdog. */
@@ -192,7 +193,8 @@ export function createServerProcess(options: ServerProcessOptions) {
     /** Resolves when it has ended, to the reason: `exit code 1`, `signal SIGSEGV`. No message comes from it afterwards. */
     ended,
     /** Opens all datasets. @throws ZpublishError If that fails. */
-    open: (config: Config, processes: number) => call({ name: "open", config, process: number, processes }),
+    open: (config: Config, shared: Pick<SupervisorLink, "processes" | "signingKey">) =>
+      call({ name: "open", config, process: number, ...shared }),
     /** Starts to accept connections. @throws ZpublishError `invalid-config`. */
     listen: async (port: number) => (await call({ name: "listen", port })).listening as Listening,
     /** Opens the datasets of another configuration, to be used or discarded. @throws ZpublishError The problem with it. */
@@ -242,14 +244,11 @@ export type FromProcess =
 
 /** A call to a server process, which replies when it is done. */
 export type ProcessCall =
-  | {
+  | ({
       readonly name: "open";
       /** With this process's share of the workers. */
       readonly config: Config;
-      /** From 1 to `processes`. */
-      readonly process: number;
-      readonly processes: number;
-    }
+    } & Pick<SupervisorLink, "process" | "processes" | "signingKey">)
   | { readonly name: "listen"; readonly port: number }
   | { readonly name: "refresh" }
   /** Opens the datasets of another configuration; `use` or `discard` follows. */

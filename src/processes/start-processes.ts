@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
@@ -233,6 +234,7 @@ function createSupervisor(first: Config, ports: ClaimedPorts, { log, progress, w
   /** Processes that answer requests. */
   const serving = new Set<ServerProcess>();
   const stopped = new AbortController();
+  const signingKey = randomBytes(32).toString("hex");
   const refresh = async () => void (await Promise.all([...serving].map((server) => server.refresh())));
   const scheduler = createRefreshScheduler();
   scheduler.addTask(refresh);
@@ -253,7 +255,7 @@ function createSupervisor(first: Config, ports: ClaimedPorts, { log, progress, w
       serving.delete(started);
     });
     try {
-      await started.open(configOfProcess(config, ports), config.processes);
+      await started.open(configOfProcess(config, ports), { processes: config.processes, signingKey });
       return started;
     } catch (error) {
       started.kill();

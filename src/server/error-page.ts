@@ -1,5 +1,5 @@
 import type { DatasetPath } from "../dataset/dataset.js";
-import { queryToken } from "../http/handle-request.js";
+import { queryToken } from "../http/access/authorize.js";
 import type { ErrorFacts, RenderErrorPage } from "../http/reply.js";
 import {
   encodeSegment,
@@ -18,6 +18,7 @@ const TEXTS: Readonly<Record<string, { readonly heading: string; readonly senten
     heading: "You need a token",
     sentence: "This service answers only those who have a token. The operator of the service gives them out.",
   },
+  "403": { heading: "Not for this token" },
   "404": { heading: "Not found" },
   "405": { heading: "Not possible here", sentence: "This service only reads: it answers GET and HEAD." },
   "412": { heading: "Changed meanwhile" },

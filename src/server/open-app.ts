@@ -18,7 +18,11 @@ import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import { workThrough } from "../event-loop/work-through.js";
 import { assertRoot, isCollectionRoot } from "../find/collection-root.js";
 import { createKeptIndexes } from "../formats/kept-indexes.js";
-import { readTokenFile } from "../http/access/tokens.js";
+import { createCredentials } from "../http/access/credentials.js";
+import { currentGrant } from "../http/access/grants.js";
+import { createIssuer, type Issuer } from "../http/access/issuer.js";
+import { sessionRoute } from "../http/access/session-route.js";
+import { readSigningKey, readTokenFile } from "../http/access/tokens.js";
 import { createDocument } from "../http/create-document.js";
 import { type HttpApp, prepareApp } from "../http/handle-request.js";
 import { readTlsFiles } from "../http/listening/listener.js";
@@ -40,6 +44,7 @@ import type { Freshness } from "../stores/object-versions.js";
 import type { Values } from "../values/values.js";
 import type { Source } from "../zarr/stored-tree.js";
 import { createErrorPage } from "./error-page.js";
+import { readableDatasets } from "./readable-datasets.js";
 
 /** The plugins of an app. Successive apps share plugins whose configuration is the same. */
 interface AppPlugins {
@@ -242,6 +247,7 @@ const SINGLE_STORE_NAME = /^\/([^/]+)\.zarr(\/.*)?$/;
 function storeAlias(
   datasets: Pick<DatasetRegistry, "has" | "findVersion" | "listAgain">,
   config: Pick<ServerConfig, "single">,
+  mayRead: (id: string) => boolean = () => true,
 ): NonNullable<HttpApp["alias"]> {
   function find([, rawId = "", rest = ""]: readonly string[]): MaybePromise<string | undefined> {
     const path = `${datasetPathOf(config)(rawId)}zarr${rest}`;
@@ -249,9 +255,9 @@ function storeAlias(
     // The router says what is wrong with it.
     if (id === undefined) return path;
     const named = `${id}.zarr`;
-    if (datasets.has(named) || (config.single && !datasets.has(id))) return undefined;
-    // Both may be newer than the last lists.
-    const isKnown = datasets.has(id) || datasets.findVersion(id) !== undefined;
+    if ((datasets.has(named) && mayRead(named)) || (config.single && !datasets.has(id))) return undefined;
+    // Both may be newer than the last lists, which is of no interest to clients that may not read it.
+    const isKnown = datasets.has(id) || datasets.findVersion(id) !== undefined || !mayRead(id);
     const listing = isKnown ? undefined : datasets.listAgain(id);
     return listing === undefined ? path : listing.then(() => (datasets.has(named) ? undefined : path));
   }
@@ -296,6 +302,8 @@ export interface App {
   /** Descriptions of datasets. */
   readonly catalog: Catalog;
   readonly plugins: AppPlugins;
+  /** Undefined unless JWTs let clients read. */
+  readonly issuer: Issuer | undefined;
   /** Values and documents of snapshots. */
   readonly memo: SnapshotMemo;
   /** Closes the datasets and plugins that no other app uses. */
@@ -315,6 +323,8 @@ export interface AppParts {
   readonly maps: () => Maps;
   /** Tells whether requests need the server more than what it does in the background. */
   readonly isBusy: () => boolean;
+  /** Signs tickets unless the configuration names a key. */
+  readonly signingKey: string;
   readonly progress?: ((progress: OpenProgress) => void) | undefined;
 }
 
@@ -335,10 +345,9 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
   }
 
   try {
-    const { tokenFile } = config.access;
     // Only checked here: the server reads them again when the app is used.
     if (config.access.tls !== null) await readTlsFiles(config.access.tls);
-    const tokens = tokenFile === null ? undefined : await readTokenFile(tokenFile);
+    const { issuer, credentials } = await openCredentials(config, parts, former);
     const plugins = await loadAppPlugins(config.plugins, former?.plugins);
     closers.push(plugins.close);
     const kept = config.cache === null ? undefined : createKeptIndexes(config.cache.directory);
@@ -364,34 +373,52 @@ export async function openApp(asked: ServerConfig, parts: AppParts, former?: App
     );
     closers.push(catalog.close);
     const memo = memoOf(config, plugins.plugins, former);
+    const readable = credentials && readableDatasets(datasets);
     const { access, observe } = config;
     const http: HttpApp = {
       routes: await routesOf(config, parts, {
-        ...{ datasets, catalog, plugins: plugins.plugins, memo },
-        needsToken: tokens !== undefined,
+        ...{ datasets: readable ?? datasets, catalog, plugins: plugins.plugins, memo, credentials },
+        mayRead: readable?.mayRead,
       }),
-      datasets,
-      alias: storeAlias(datasets, config),
+      datasets: { ready: datasets.ready, mayRead: readable?.mayRead },
+      alias: storeAlias(datasets, config, readable?.mayRead),
       rootPath: config.rootPath,
       corsOrigin: config.corsOrigin,
       cacheControl: config.cacheControl,
-      tokens,
+      credentials,
       trustedProxies: access.trustedProxies,
       requestIdHeader: observe.requestIdHeader,
       accessLogShare: observe.accessLogShare,
       errorPage: createErrorPage(
         config.title,
         datasetPathOf(config),
-        (id) => datasets.opened(id) !== undefined,
+        (id) => (readable ?? datasets).opened(id) !== undefined,
       ),
     };
     // Finds errors before the app replaces another.
     prepareApp(http);
-    return { config, http, datasets, catalog, plugins, memo, close };
+    return { config, http, datasets, catalog, plugins, issuer, memo, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Opens what lets clients read; undefined if everybody may read everything. Of a former issuer, the keys are kept. */
+async function openCredentials(
+  { access: { tokenFile, jwt, signingKeyFile } }: ServerConfig,
+  { log, signingKey }: AppParts,
+  former: App | undefined,
+): Promise<Pick<App, "issuer"> & Pick<HttpApp, "credentials">> {
+  if (tokenFile === null && jwt === null) return { issuer: undefined, credentials: undefined };
+  const kept = isDeepStrictEqual(former?.issuer?.options, jwt) ? former?.issuer : undefined;
+  const issuer = kept ?? (jwt === null ? undefined : createIssuer(jwt, log));
+  const credentials = createCredentials({
+    tokens: tokenFile === null ? [] : await readTokenFile(tokenFile),
+    issuer,
+    signingKey: signingKeyFile === null ? signingKey : await readSigningKey(signingKeyFile),
+  });
+  return { issuer, credentials };
 }
 
 function openLocation({ location, join }: GivenDataset, options: OpenSourceOptions): Promise<Source> {
@@ -425,13 +452,15 @@ async function routesOf(
   config: ServerConfig,
   { chunks, previews, values, maps, log }: AppParts,
   own: {
-    readonly datasets: DatasetRegistry;
+    readonly datasets: CoreContext["datasets"];
     readonly catalog: Catalog;
     readonly plugins: readonly Plugin[];
     readonly memo: SnapshotMemo;
-    readonly needsToken: boolean;
+    readonly credentials: HttpApp["credentials"];
+    readonly mayRead: ((id: string) => boolean) | undefined;
   },
 ): Promise<readonly Route[]> {
+  const { mayRead = () => true } = own;
   const routes: Route[] = [];
   let pages: DatasetPages | undefined;
   const context: CoreContext = {
@@ -454,7 +483,7 @@ async function routesOf(
       pages ??= createPageReplies(context);
       return pages;
     },
-    summaries: own.catalog.summaries,
+    summaries: (ids) => own.catalog.summaries(ids.filter(mayRead)),
     plugins: () => own.plugins.map(({ name, version, path }) => ({ name, version, path })),
     versions: packageVersions(),
     createDocument,
@@ -465,7 +494,13 @@ async function routesOf(
     rootPath: config.rootPath,
     log,
   };
-  const added = [coreRoutes(context, own)];
+  const { catalog, credentials } = own;
+  // A hint to the operator, which names files.
+  const alike = () => (currentGrant() === undefined ? catalog.alike() : []);
+  const added = [
+    coreRoutes(context, { catalog: { ...catalog, alike }, needsToken: credentials !== undefined }),
+    credentials === undefined ? [] : [sessionRoute(credentials)],
+  ];
   for (const plugin of own.plugins) added.push([...((await plugin.routes?.(context)) ?? [])]);
   const [single] = config.single ? config.datasets : [];
   routes.push(...(single === undefined ? added.flat() : singleRoutes(added.flat(), single.id)));

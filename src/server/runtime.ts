@@ -279,6 +279,8 @@ export interface SupervisorLink {
   /** Number of this process, from 1 to `processes`. The first logs what all of them find out about datasets. */
   readonly process: number;
   readonly processes: number;
+  /** Signs tickets that all processes take. */
+  readonly signingKey: string;
   /** Collects the metrics of all processes, this one included. Never rejects. */
   readonly allMetrics: () => Promise<readonly ProcessMetrics[]>;
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config/config.js";
 import { keepRestartOnlyOptions, type OptionKey } from "../config/options.js";
@@ -118,6 +119,7 @@ export async function openServer(first: ServerConfig, parts: ServerParts): Promi
     ...{ log, datasetLog, scheduler },
     ...{ chunks: runtime.chunks, previews: runtime.previews, values: runtime.values, maps: runtime.maps },
     isBusy: () => http.stats.requestsInFlight > MAX_REQUESTS_BESIDE,
+    signingKey: supervisor?.signingKey ?? randomBytes(32).toString("hex"),
     progress: parts.progress,
   };
 

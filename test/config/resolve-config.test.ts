@@ -73,7 +73,7 @@ t.test("defaults hold where nothing is said", async (t) => {
       maxSelectionBytes: 2 ** 30,
     },
     drain: { delayMs: 0, timeoutMs: 30_000 },
-    access: { trustedProxies: [], tls: null, tokenFile: null },
+    access: { trustedProxies: [], tls: null, tokenFile: null, jwt: null, signingKeyFile: null },
     observe: { metrics: true, admin: null, accessLogShare: 0, requestIdHeader: "x-request-id" },
   });
   t.equal(

@@ -38,6 +38,7 @@ const EVERYTHING = {
   replicas: 3,
   credentialsSecret: "zpublish-bucket",
   tokensSecret: "zpublish-tokens",
+  hasSigningKey: true,
   cache: { maxSize: "1GiB", volumeSize: "2Gi", storageClass: "fast" },
   ingress: { enabled: true, className: "nginx", host: "data.example", tlsSecret: "data-tls" },
   nodeSelector: { "kubernetes.io/arch": "arm64" },
@@ -95,6 +96,7 @@ t.test(
       const tokens = config.access.tokenFile;
       if (changes === EVERYTHING) t.ok(mounts.some((path) => tokens?.startsWith(`${path}/`)));
       else t.equal(tokens, null);
+      t.equal(config.access.signingKeyFile, tokens?.replace(/tokens$/, "signing-key") ?? null);
       t.equal(pod.enableServiceLinks, false, "ZPUBLISH_PORT would be set by Kubernetes");
       const { delayMs, timeoutMs } = config.drain;
       const unreadyMs =

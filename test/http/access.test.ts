@@ -3,13 +3,15 @@ import { join } from "node:path";
 import fc from "fast-check";
 import t from "tap";
 import { createAddressSet, privateCacheControl } from "../../src/http/access/access-rules.js";
+import { createCredentials } from "../../src/http/access/credentials.js";
 import {
   forwardedPrefix,
   lastUntrusted,
   locationWithSlash,
   serviceUrlOf,
 } from "../../src/http/access/forwarded.js";
-import { createTokens, readTokenFile } from "../../src/http/access/tokens.js";
+import { createGrant } from "../../src/http/access/grants.js";
+import { readTokenFile } from "../../src/http/access/tokens.js";
 import { createDocument } from "../../src/http/create-document.js";
 import { createHealthEndpoints } from "../../src/server/readiness.js";
 import { jsonOf, rawRequest } from "../support/servers/raw-request.js";
@@ -227,10 +229,11 @@ t.test("a file has a token per line, besides comments and empty lines", async (t
   const tokens = await readTokenFile(
     await tokenFile(t, `# readers\n\n${TOKEN}\r\n  ${OTHER}  \n#${TOKEN}x\n`),
   );
-  t.ok(tokens.has(TOKEN));
-  t.ok(tokens.has(OTHER));
+  const { find } = createCredentials({ tokens, signingKey: "key" });
+  t.match(find(TOKEN), { rules: [], expiresMs: Infinity });
+  t.match(find(OTHER), { rules: [], expiresMs: Infinity });
   for (const no of ["", "# readers", `${TOKEN}x`, TOKEN.slice(1), `#${TOKEN}x`, TOKEN.toUpperCase()]) {
-    t.notOk(tokens.has(no), no);
+    t.notOk(find(no), no);
   }
 });
 
@@ -238,7 +241,12 @@ t.test("an invalid token is named by its line, without quoting it", async (t) =>
   const short = "tooshort";
   for (const [text, message] of [
     [`${TOKEN}\n${short}\n`, /line 2: expected a token of 16 to 1024 characters, received one of 8$/],
-    [`${TOKEN} with a space\n`, /line 1: expected a token of letters, digits/],
+    [`${TOKEN},with-a-comma\n`, /line 1: expected a token of letters, digits/],
+    [`${TOKEN} a\n${TOKEN} b\n`, /line 2: expected another token than those of the lines before/],
+    [`${TOKEN} a expires=soon\n`, /line 1: expected at most one end such as expires=2027-01-31/],
+    [`${TOKEN} expires=2027-13-01`, /line 1: expected at most one end/],
+    [`${TOKEN} expires=2027-01-01 expires=2028-01-01`, /line 1: expected at most one end/],
+    [`${TOKEN} expires=2027-01-01T10:00`, /line 1: expected at most one end/],
     [`${"é".repeat(20)}\n`, /line 1: expected a token of letters, digits/],
     ["# nothing\n\n", /expected at least one token, received none/],
   ] as const) {
@@ -253,6 +261,58 @@ t.test("an invalid token is named by its line, without quoting it", async (t) =>
   });
 });
 
+t.test("a line may have patterns of datasets and an end", async (t) => {
+  const lines = [
+    `${TOKEN} air sea~* expires=2027-01-31T12:00:00+02:00`,
+    `${OTHER}\texpires=2027-01-31`,
+    `${OTHER}2  * air`,
+  ];
+  const entries = await readTokenFile(await tokenFile(t, lines.join("\n")));
+  t.same(entries, [
+    { token: TOKEN, patterns: ["air", "sea~*"], expiresMs: Date.UTC(2027, 0, 31, 10) },
+    { token: OTHER, patterns: [], expiresMs: Date.UTC(2027, 0, 31) },
+    { token: `${OTHER}2`, patterns: ["*", "air"], expiresMs: Infinity },
+  ]);
+});
+
+t.test("a pattern stands for the whole id, and its asterisks for any text", async (t) => {
+  for (const [pattern, yes, no] of [
+    ["air", ["air"], ["Air", "air2", "xair", "", "air~x", "ai"]],
+    ["air*", ["air", "air2", "air~x~y"], ["xair", "ai"]],
+    ["*air", ["air", "xair"], ["air2"]],
+    ["a*b*c", ["abc", "axbxc", "abbc", "abcbc"], ["ac", "abx", "acb", "xabc"]],
+    ["ab*ba", ["abba", "abxba"], ["aba", "ab"]],
+    ["a.c", ["a.c"], ["abc"]],
+    ["a**c", ["ac", "abc"], ["a"]],
+  ] as const) {
+    const { allows } = createGrant("x", [[pattern]]);
+    for (const id of yes) t.ok(allows(id), `${pattern} ${id}`);
+    for (const id of no) t.notOk(allows(id), `${pattern} ${id}`);
+  }
+  t.ok(createGrant("x", []).allows("any"));
+  t.notOk(createGrant("x", [[]]).allows("any"), "a list without patterns is for nothing");
+  const narrowed = createGrant("x", [["a*"], ["*b", "*"], ["*c", "*d"]]);
+  t.same(["abc", "ad", "ab", "bc"].map(narrowed.allows), [true, true, false, false], "all lists count");
+});
+
+t.test("patterns agree with regular expressions, and many asterisks take no time", async () => {
+  const part = fc.stringMatching(/^[ab]{0,2}$/);
+  fc.assert(
+    fc.property(
+      fc.array(part, { minLength: 1, maxLength: 5 }),
+      fc.stringMatching(/^[ab]{0,8}$/),
+      (parts, id) => {
+        const expected = new RegExp(`^${parts.join(".*")}$`).test(id);
+        return createGrant("x", [[parts.join("*")]]).allows(id) === expected;
+      },
+    ),
+  );
+  const hard = "a*".repeat(400);
+  const beganMs = performance.now();
+  createGrant("x", [[`${hard}b`]]).allows("a".repeat(1_000));
+  if (performance.now() - beganMs > 100) throw new Error("expected a few microseconds");
+});
+
 const readiness = { check: async () => ({ ready: true, checks: {} }) };
 const metrics = { contentType: "text/plain", render: async () => "up 1\n" };
 const endpoints = createHealthEndpoints({ readiness, metrics });
@@ -263,10 +323,15 @@ const tokenRoutes = [
   })),
   routeOf("/dir/{name}", () => ({ kind: "redirect", to: "with-slash" })),
 ];
-const tokens = createTokens([TOKEN, OTHER]);
+const credentialsOf = (...tokens: readonly string[]) =>
+  createCredentials({
+    tokens: tokens.map((token) => ({ token, patterns: [], expiresMs: Infinity })),
+    signingKey: "key",
+  });
+const credentials = credentialsOf(TOKEN, OTHER);
 
 t.test("without a token only the health endpoints answer", async (t) => {
-  const { port } = await serveRoutes(t, tokenRoutes, { tokens, endpoints });
+  const { port } = await serveRoutes(t, tokenRoutes, { credentials, endpoints });
   for (const path of ["/plain", "/nowhere", "/dir/a", "/metrics", "/%ff", "/plain?token=", "/plain?token"]) {
     const answer = await rawRequest(port, path);
     t.equal(answer.status, 401, path);
@@ -274,7 +339,7 @@ t.test("without a token only the health endpoints answer", async (t) => {
       "www-authenticate": /^Bearer realm="zpublish"/,
       "access-control-allow-origin": "*",
       "cache-control": /private/,
-      vary: "Authorization",
+      vary: "Authorization, Cookie",
       "referrer-policy": "no-referrer",
     });
     t.match(jsonOf(answer), { detail: /^Expected a / });
@@ -287,7 +352,7 @@ t.test("without a token only the health endpoints answer", async (t) => {
 
 t.test("pages of other origins hear that they need a token, if they may hear anything", async (t) => {
   const origins = "https://a.example, https://b.example";
-  const { port } = await serveRoutes(t, tokenRoutes, { tokens, corsOrigin: origins });
+  const { port } = await serveRoutes(t, tokenRoutes, { credentials, corsOrigin: origins });
   const allowed = { Origin: "https://b.example" };
   for (const [path, status] of [
     ["/plain", 401],
@@ -300,12 +365,12 @@ t.test("pages of other origins hear that they need a token, if they may hear any
       headers: {
         "access-control-allow-origin": "https://b.example",
         "access-control-expose-headers": /, X-Request-Id$/,
-        vary: "Authorization, Origin",
+        vary: "Authorization, Cookie, Origin",
       },
     });
     const other = await rawRequest(port, path, { headers: { Origin: "https://c.example" } });
     t.equal(other.headers["access-control-allow-origin"], undefined);
-    t.equal(other.headers.vary, "Authorization, Origin");
+    t.equal(other.headers.vary, "Authorization, Cookie, Origin");
   }
   const ask = { "Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization" };
   const preflight = await rawRequest(port, "/plain", { method: "OPTIONS", headers: { ...allowed, ...ask } });
@@ -316,7 +381,7 @@ t.test("pages of other origins hear that they need a token, if they may hear any
 });
 
 t.test("a token opens in the header and in the query, whatever way it is written", async (t) => {
-  const { port } = await serveRoutes(t, tokenRoutes, { tokens, endpoints });
+  const { port } = await serveRoutes(t, tokenRoutes, { credentials, endpoints });
   for (const authorization of [`Bearer ${TOKEN}`, `bearer  ${TOKEN} `, `BEARER ${OTHER}`]) {
     t.equal((await rawRequest(port, "/plain", { headers: { Authorization: authorization } })).status, 200);
   }
@@ -346,7 +411,7 @@ t.test("a token opens in the header and in the query, whatever way it is written
 });
 
 t.test("a reply that is kept is for those with a token, too", async (t) => {
-  const { port } = await serveRoutes(t, tokenRoutes, { tokens });
+  const { port } = await serveRoutes(t, tokenRoutes, { credentials });
   for (let time = 0; time < 4; time++) {
     const answer = await rawRequest(port, `/plain?token=${TOKEN}`);
     t.equal(answer.status, 200);
@@ -355,7 +420,7 @@ t.test("a reply that is kept is for those with a token, too", async (t) => {
       "private, max-age=31536000, immutable",
       "for no cache of many users",
     );
-    t.equal(answer.headers.vary, "Authorization");
+    t.equal(answer.headers.vary, "Authorization, Cookie");
     t.equal((await rawRequest(port, "/plain")).status, 401);
     const conditional = await rawRequest(port, "/plain", { headers: { "If-None-Match": '"e"' } });
     t.equal(conditional.status, 401, "not even whether it has changed is told");
@@ -363,15 +428,15 @@ t.test("a reply that is kept is for those with a token, too", async (t) => {
 });
 
 t.test("a redirect keeps the token in the query", async (t) => {
-  const { port } = await serveRoutes(t, tokenRoutes, { tokens });
+  const { port } = await serveRoutes(t, tokenRoutes, { credentials });
   const answer = await rawRequest(port, `/dir/a?token=${OTHER}`);
   t.equal(answer.status, 301);
   t.equal(answer.headers.location, `/dir/a/?token=${OTHER}`);
 });
 
 t.test("other tokens count from one site to the next", async (t) => {
-  const { server, port } = await serveRoutes(t, tokenRoutes, { tokens });
-  server.use({ routes: tokenRoutes, tokens: createTokens([OTHER]) });
+  const { server, port } = await serveRoutes(t, tokenRoutes, { credentials });
+  server.use({ routes: tokenRoutes, credentials: credentialsOf(OTHER) });
   t.equal((await rawRequest(port, `/plain?token=${TOKEN}`)).status, 401);
   t.equal((await rawRequest(port, `/plain?token=${OTHER}`)).status, 200);
   server.use({ routes: tokenRoutes });

@@ -136,13 +136,23 @@ t.test("answers are those that apply", async (t) => {
   const { paths } = await document(true);
   const statuses = (path: string) => Object.keys(paths[path]?.get.responses ?? {});
   t.strictSame(statuses("/versions"), ["200", "206", "304", "401", "405", "412", "416", "500", "503"]);
-  t.strictSame(statuses("/datasets/{dataset_id}"), ["301", "401", "404", "405", "422", "500", "503"]);
-  t.strictSame(statuses("/datasets/{dataset_id}/zarr"), ["301", "401", "404", "405", "422", "500", "503"]);
+  t.strictSame(statuses("/datasets/{dataset_id}"), ["301", "401", "403", "404", "405", "422", "500", "503"]);
+  t.strictSame(statuses("/datasets/{dataset_id}/zarr"), [
+    "301",
+    "401",
+    "403",
+    "404",
+    "405",
+    "422",
+    "500",
+    "503",
+  ]);
   t.strictSame(statuses("/datasets/{dataset_id}/groups").slice(0, 3), ["200", "206", "304"]);
   t.strictSame(statuses("/datasets/{dataset_id}/tree"), [
     "200",
     "304",
     "401",
+    "403",
     "404",
     "405",
     "412",
@@ -158,7 +168,7 @@ t.test("a server without tokens has no locks", async (t) => {
   const open = JSON.stringify(await document());
   t.notMatch(open, /"security"|securitySchemes|"401"/);
   const locked = JSON.stringify(await document(true));
-  t.match(locked, '"security":[{"bearer":[]},{"query":[]}]');
+  t.match(locked, '"security":[{"bearer":[]},{"query":[]},{"cookie":[]}]');
   t.match(locked, '"securitySchemes":{"bearer"');
 });
 

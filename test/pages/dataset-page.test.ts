@@ -14,7 +14,7 @@ import { type FakeGroup, fakeSnapshot, fakeType } from "../support/datasets/fake
 import { storedArray, storedTree } from "../support/datasets/fake-source.js";
 import { airTemperature, climateTree } from "../support/datasets/sample-datasets.js";
 import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
-import { startServer } from "../support/servers/start-server.js";
+import { accessOf, startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 function render(page: Partial<DatasetPage> & Pick<DatasetPage, "snapshot">): string {
@@ -496,7 +496,7 @@ for (const query of ["", `?token=${encodeURIComponent(TOKEN)}`]) {
     const { url } = await startServer(t, {
       datasets: DATASETS,
       rootPath: "/prefix",
-      access: { tokenFile, trustedProxies: [], tls: null },
+      access: accessOf({ tokenFile }),
     });
     const asked = new Map<string, number>();
     for (const path of PAGES) {

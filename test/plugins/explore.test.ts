@@ -8,7 +8,7 @@ import { createDocument } from "../../src/http/create-document.js";
 import { openExploreAssets } from "../../src/plugins/explore-plugin.js";
 import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
 import { rawRequest } from "../support/servers/raw-request.js";
-import { startServer } from "../support/servers/start-server.js";
+import { accessOf, startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const ASSETS = new URL("../../src/explore/assets/", import.meta.url);
@@ -183,7 +183,7 @@ t.test("the page itself is asked for each time, however long the dataset may be 
 t.test("a token in the page's query is in all that it links to", async (t) => {
   const directory = await makeDirectory(t);
   await writeFiles(directory, { tokens: "a-token+of/a-client==\n" });
-  const access = { tokenFile: join(directory, "tokens"), trustedProxies: [], tls: null };
+  const access = accessOf({ tokenFile: join(directory, "tokens") });
   const { url, get } = await startServer(t, { datasets: DATASETS, access });
   t.equal((await get("/datasets/flat/explore")).status, 401);
   const path = "/datasets/nested/groups/a/explore?x=1&token=a-token%2Bof/a-client%3D%3D";

@@ -143,15 +143,30 @@ for (const processes of process.platform === "linux" ? [1, 2] : [1]) {
         return { datasets: { one: "one" }, tokenFile: "tokens" };
       },
     });
-    const statusWith = async (token: string) => {
-      const headers = { authorization: `Bearer ${token}`, connection: "close" };
-      const answers = Array.from({ length: 8 }, () => fetch(`${program.url}/datasets`, { headers }));
+    const statusesOf = async (url: string, headers: Readonly<Record<string, string>>) => {
+      const answers = Array.from({ length: 8 }, () =>
+        fetch(url, { headers: { connection: "close", ...headers } }),
+      );
       return [...new Set((await Promise.all(answers)).map(({ status }) => status))];
     };
+    const statusWith = (token: string) =>
+      statusesOf(`${program.url}/datasets`, { authorization: `Bearer ${token}` });
+    const linkOf = async (token: string) => {
+      const headers = { authorization: `Bearer ${token}` };
+      const answer = await fetch(`${program.url}/session`, { method: "POST", headers });
+      return `${((await answer.json()) as { readonly prefix: string }).prefix}datasets`;
+    };
     t.same([await statusWith(first), await statusWith(second)], [[200], [401]]);
+    const link = await linkOf(first);
+    t.same(await statusesOf(link, {}), [200], "a link of one process is valid for all");
+    await writeFile(join(program.directory, "tokens"), `${first} one\n${second}\n`);
+    t.equal(await program.reload(), "reloaded");
+    t.same(await statusesOf(link, {}), [200], "and after a reload");
     await writeFile(join(program.directory, "tokens"), `${second}\n`);
     t.equal(await program.reload(), "reloaded");
     t.same([await statusWith(first), await statusWith(second)], [[401], [200]]);
+    t.same(await statusesOf(link, {}), [401], "but not without its token");
+    t.same(await statusesOf(await linkOf(second), {}), [200]);
     await writeFile(join(program.directory, "tokens"), "short\n");
     t.equal(await program.reload(), "refused");
     t.same(await statusWith(second), [200]);

@@ -11,7 +11,7 @@ import type { Plugin } from "../../src/plugins/plugin.js";
 import { separateFolders } from "../../src/server/open-app.js";
 import { startS3Origin } from "../support/origins/s3-origin.js";
 import { until } from "../support/servers/process-table.js";
-import { ALL_PLUGINS, type RunningServer, startServer } from "../support/servers/start-server.js";
+import { ALL_PLUGINS, accessOf, type RunningServer, startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 /** A plugin of datasets that are never opened. */
@@ -117,7 +117,7 @@ t.test("the last page gets a link and another ETag when further ids come", async
 
 t.test("a token in the query is kept in links", async (t) => {
   const tokens = t.testdir({ tokens: "secret-secret+secret\n" });
-  const access = { trustedProxies: [], tls: null, tokenFile: `${tokens}/tokens` };
+  const access = accessOf({ tokenFile: `${tokens}/tokens` });
   const { get } = await startWith(t, ["a", "b"], { access });
   t.equal((await get("/datasets?limit=1")).status, 401);
   const byQuery = await get("/datasets?limit=1&token=secret-secret%2Bsecret");

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import t from "tap";
 import { severalDatasets } from "../../src/dataset/dataset.js";
 import { ZpublishError } from "../../src/errors.js";
+import { createCredentials } from "../../src/http/access/credentials.js";
 import { prefersPage } from "../../src/http/error-reply.js";
 import { createHttpServer } from "../../src/http/server.js";
 import { createErrorPage } from "../../src/server/error-page.js";
@@ -126,12 +127,13 @@ t.test(
 );
 
 t.test("a page without a token says so, and has a field for one", async (t) => {
-  const tokens = { has: (token: string) => token === "right" };
-  const { port } = await serveRoutes(t, routes, { errorPage, tokens } as Parameters<typeof serveRoutes>[2]);
+  const tokens = [{ token: "right", patterns: [], expiresMs: Number.POSITIVE_INFINITY }];
+  const credentials = createCredentials({ tokens, signingKey: "key" });
+  const { port } = await serveRoutes(t, routes, { errorPage, credentials });
   const open = (path: string) => rawRequest(port, path, { headers: { Accept: BROWSER } });
   const none = await open("/datasets/lost/");
   t.equal(none.status, 401);
-  t.match(none.headers, { "www-authenticate": /^Bearer/, vary: "Accept, Authorization" });
+  t.match(none.headers, { "www-authenticate": /^Bearer/, vary: "Accept, Authorization, Cookie" });
   t.match(
     none.body.toString(),
     /<h1>You need a token<\/h1>[\s\S]*<form [\s\S]*<input id="token" name="token"/,

@@ -3,7 +3,7 @@ import t, { type Test } from "tap";
 import type { DatasetConfig } from "../../src/config/config.js";
 import type { StoreSettings } from "../../src/stores/byte-store.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
-import { type RunningServer, startServer } from "../support/servers/start-server.js";
+import { accessOf, type RunningServer, startServer } from "../support/servers/start-server.js";
 import { makeDirectory, v3Array, v3Group, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 const ACCESS_KEY = "AKIDREDIRECT";
@@ -281,7 +281,7 @@ t.test("shared caches keep no URL that needs a token, or of a dataset that they 
   t.equal(await cacheControlOf(plain), "public, max-age=60");
   const guarded = await startServer(t, {
     datasets,
-    access: { tokenFile: join(directory, "tokens"), trustedProxies: [], tls: null },
+    access: accessOf({ tokenFile: join(directory, "tokens") }),
   });
   t.equal((await guarded.get(`${V}/0`)).status, 401);
   const authorization = "Bearer a-token-of-a-client";

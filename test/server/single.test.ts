@@ -2,7 +2,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createDataTree, createServer, type Plugin } from "../../src/index.js";
 import { datasetOf, flatSource, nestedSource } from "../support/datasets/sample-tree.js";
-import { startServer } from "../support/servers/start-server.js";
+import { accessOf, startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const single = true;
@@ -10,7 +10,6 @@ const overviews = { levels: 1, method: "mean" } as const;
 const FLAT = datasetOf("flat", flatSource(), { overviews });
 const NESTED = datasetOf("nested ü", nestedSource(), { overviews });
 const TOKEN = "a-token+of/a-client==";
-const NO_ACCESS_RULES = { tokenFile: null, trustedProxies: [], tls: null };
 
 /** Absolute URLs to which a page links or that it names in attributes for its script; and those that it shows, without their queries. */
 function urlsOf(html: string, page: string): string[] {
@@ -89,13 +88,13 @@ t.test("every link from the home page on leads somewhere, below a root path", as
 t.test("every link has the token of the page", async (t) => {
   const directory = await makeDirectory(t);
   await writeFiles(directory, { tokens: `${TOKEN}\n` });
-  const access = { ...NO_ACCESS_RULES, tokenFile: join(directory, "tokens") };
+  const access = accessOf({ tokenFile: join(directory, "tokens") });
   const { url } = await startServer(t, { single, datasets: [FLAT], access });
   check(t, await crawl(`${url}/?token=${encodeURIComponent(TOKEN)}`));
 });
 
 t.test("behind a proxy, pages name its address and prefix, and redirects lead there", async (t) => {
-  const access = { ...NO_ACCESS_RULES, trustedProxies: ["127.0.0.1"] };
+  const access = accessOf({ trustedProxies: ["127.0.0.1"] });
   const { url, get } = await startServer(t, { single, datasets: [FLAT], access });
   const headers = {
     "x-forwarded-proto": "https",

@@ -6,7 +6,7 @@ import { ZpublishError } from "../../src/errors.js";
 import { datasetOf, flatSource } from "../support/datasets/sample-tree.js";
 import { version, versionedSource } from "../support/datasets/versioned-source.js";
 import { until } from "../support/servers/process-table.js";
-import { ALL_PLUGINS, startServer } from "../support/servers/start-server.js";
+import { ALL_PLUGINS, accessOf, startServer } from "../support/servers/start-server.js";
 import { makeDirectory } from "../support/write-store.js";
 
 const LISTED = [
@@ -245,7 +245,7 @@ t.test("a dataset that is published alone has no versions", async (t) => {
 t.test("versions need the token that their dataset needs, and are not for shared caches then", async (t) => {
   const tokenFile = join(await makeDirectory(t), "tokens");
   await writeFile(tokenFile, "a-token-of-a-client\n");
-  const access = { tokenFile, trustedProxies: [], tls: null };
+  const access = accessOf({ tokenFile });
   const { get } = await startServer(t, { datasets: [datasetOf("x", versionedSource(LISTED))], access });
   for (const path of ["/datasets/x@v1/zarr/t/0.0", "/datasets/x@v1.zarr/t/0.0", "/datasets/x/versions"]) {
     t.equal((await get(path)).status, 401, path);

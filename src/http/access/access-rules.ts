@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import { ZpublishError } from "../../errors.js";
-import type { Tokens } from "./tokens.js";
+import type { ReaderCredentials } from "./credentials.js";
 
 /** A set of IP addresses and networks. */
 export type AddressSet = ReturnType<typeof createAddressSet>;
@@ -44,8 +44,8 @@ export const ASK_EACH_TIME = "public, max-age=0, must-revalidate";
 
 /** Who may read, which proxies are trusted, and which requests are logged, as operators configure it. */
 export interface AccessOptions {
-  /** Tokens that let a client read; undefined if none is needed. */
-  readonly tokens?: Tokens | undefined;
+  /** What lets a client read; undefined if everybody may read everything. */
+  readonly credentials?: ReaderCredentials | undefined;
   /** Addresses and networks of proxies whose `X-Forwarded-…` headers are believed. Default: none. */
   readonly trustedProxies?: readonly string[];
   /** Header with the id of a request, in lower case. Default: `x-request-id`. */
@@ -63,16 +63,19 @@ export type AccessRules = ReturnType<typeof createAccessRules>;
  * @throws ZpublishError `invalid-config`
  */
 export function createAccessRules(options: AccessOptions, variesByOrigin: boolean) {
-  const { tokens, requestIdHeader = "x-request-id" } = options;
+  const { credentials, requestIdHeader = "x-request-id" } = options;
   checkRequestIdHeader(requestIdHeader);
-  const vary = [...(tokens === undefined ? [] : ["Authorization"]), ...(variesByOrigin ? ["Origin"] : [])];
+  const vary = [
+    ...(credentials === undefined ? [] : ["Authorization", "Cookie"]),
+    ...(variesByOrigin ? ["Origin"] : []),
+  ];
   const trustedProxies = createAddressSet(options.trustedProxies ?? []);
 
   const cacheControlOf = (cacheControl: string) =>
-    tokens === undefined ? cacheControl : privateCacheControl(cacheControl);
+    credentials === undefined ? cacheControl : privateCacheControl(cacheControl);
 
   return {
-    tokens,
+    credentials,
     trustedProxies,
     requestIdHeader,
     accessLogShare: options.accessLogShare ?? 0,
@@ -93,7 +96,7 @@ export function createAccessRules(options: AccessOptions, variesByOrigin: boolea
 const SHARED = /^(?:public|s-maxage(?:=.*)?|proxy-revalidate)$/i;
 const UNSHARED = /^(?:private|no-store)$/i;
 
-/** Returns a `Cache-Control` for answers that need a token: what it says to the client's own cache stays, shared caches keep nothing. */
+/** Returns a `Cache-Control` for answers that need a credential: what it says to the client's own cache stays, shared caches keep nothing. */
 export function privateCacheControl(cacheControl: string): string {
   const directives = cacheControl
     .split(",")

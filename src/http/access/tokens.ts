@@ -1,10 +1,13 @@
-import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { ZpublishError } from "../../errors.js";
 
-/** The tokens that let a client read. Only their SHA-256 digests are kept, so that the time of a look-up tells nothing of them. */
-export interface Tokens {
-  has(candidate: string): boolean;
+/** A token of the token file, and what it opens. */
+export interface TokenEntry {
+  readonly token: string;
+  /** Patterns of dataset ids, as in `Grant`; none if it opens all datasets. */
+  readonly patterns: readonly string[];
+  /** End of its validity in milliseconds, on the clock of `Date.now()`. Infinity if it has none. */
+  readonly expiresMs: number;
 }
 
 /** Shorter ones could be guessed. */
@@ -15,57 +18,77 @@ const MAX_LENGTH = 1_024;
 /** The characters of a bearer token (RFC 6750 §2.1). */
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 
+/** Before the end of a token's validity. */
+const EXPIRES = "expires=";
+const DATE = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d))?$/;
+
 /**
- * Reads a file of tokens: one per line; empty lines and lines that begin with `#` are skipped.
+ * Reads a file of tokens: one per line, with patterns and `expires=` after it, separated by spaces. Empty lines and lines that begin with
+ * `#` are skipped.
  * @throws ZpublishError `invalid-config`, with the number of the line that is wrong, never with its text.
  */
-export async function readTokenFile(file: string): Promise<Tokens> {
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    const { code = "unknown error" } = error as NodeJS.ErrnoException;
-    throw invalid(file, `cannot be read: ${code}`, error);
+export async function readTokenFile(file: string): Promise<readonly TokenEntry[]> {
+  const lines = (await readSecretFile(file, "Token file")).split("\n");
+  const entries = new Map<string, TokenEntry>();
+  for (const [index, line] of lines.entries()) {
+    const [token = "", ...words] = line.trim().split(/\s+/);
+    if (token === "" || token.startsWith("#")) continue;
+    const entry = entryOf(token, words);
+    const problem = entries.has(token)
+      ? "expected another token than those of the lines before, received one of them"
+      : problemOf(entry, words);
+    if (problem !== undefined) throw invalid("Token file", file, `line ${index + 1}: ${problem}`);
+    entries.set(token, entry);
   }
-  return createTokens(parseTokens(text, file));
+  if (entries.size === 0) throw invalid("Token file", file, "expected at least one token, received none");
+  return [...entries.values()];
 }
 
-/** @param tokens In plain text. */
-export function createTokens(tokens: readonly string[]): Tokens {
-  const digests = new Set(tokens.map(digestOf));
+function entryOf(token: string, words: readonly string[]): TokenEntry {
+  const ends = words.filter((word) => word.startsWith(EXPIRES)).map((word) => word.slice(EXPIRES.length));
+  const times = ends.map((end) => (DATE.test(end) ? Date.parse(end) : Number.NaN));
   return {
-    has: (candidate) =>
-      candidate.length >= MIN_LENGTH && candidate.length <= MAX_LENGTH && digests.has(digestOf(candidate)),
+    token,
+    patterns: words.filter((word) => !word.startsWith(EXPIRES)),
+    // NaN if one of them is no date.
+    expiresMs: Math.min(...times),
   };
 }
 
-function digestOf(token: string): string {
-  return createHash("sha256").update(token).digest("base64");
-}
-
-function parseTokens(text: string, file: string): string[] {
-  const tokens: string[] = [];
-  const lines = text.replace(/^\ufeff/, "").split("\n");
-  for (const [index, line] of lines.entries()) {
-    const token = line.trim();
-    if (token === "" || token.startsWith("#")) continue;
-    const problem = problemOf(token);
-    if (problem !== undefined) throw invalid(file, `line ${index + 1}: ${problem}`);
-    tokens.push(token);
-  }
-  if (tokens.length === 0) throw invalid(file, "expected at least one token, received none");
-  return tokens;
-}
-
-/** Says what is wrong with a token without quoting it; undefined if nothing is. */
-function problemOf(token: string): string | undefined {
-  if (token.length < MIN_LENGTH || token.length > MAX_LENGTH) {
+/** Says what is wrong with a line without quoting it; undefined if nothing is. */
+function problemOf({ token, expiresMs }: TokenEntry, words: readonly string[]): string | undefined {
+  if (token.length < MIN_LENGTH || token.length > MAX_LENGTH)
     return `expected a token of ${MIN_LENGTH} to ${MAX_LENGTH} characters, received one of ${token.length}`;
-  }
-  if (TOKEN.test(token)) return undefined;
-  return "expected a token of letters, digits and -._~+/ with = at its end only, received other characters";
+  if (!TOKEN.test(token))
+    return "expected a token of letters, digits and -._~+/ with = at its end only, received other characters";
+  if (Number.isNaN(expiresMs) || words.filter((word) => word.startsWith(EXPIRES)).length > 1)
+    return "expected at most one end such as expires=2027-01-31 or expires=2027-01-31T12:00:00Z, received another";
+  return undefined;
 }
 
-function invalid(file: string, what: string, cause?: unknown): ZpublishError {
-  return new ZpublishError("invalid-config", `Token file '${file}': ${what}`, { cause });
+/** Characters of a signing key at least. */
+const MIN_KEY_LENGTH = 32;
+
+/** Reads the key that signs tickets: the text of a file. @throws ZpublishError `invalid-config` */
+export async function readSigningKey(file: string): Promise<string> {
+  const key = (await readSecretFile(file, "Signing key")).trim();
+  if (key.length >= MIN_KEY_LENGTH) return key;
+  throw invalid(
+    "Signing key",
+    file,
+    `expected at least ${MIN_KEY_LENGTH} characters, received ${key.length}`,
+  );
+}
+
+async function readSecretFile(file: string, what: string): Promise<string> {
+  try {
+    return (await readFile(file, "utf8")).replace(/^\ufeff/, "");
+  } catch (error) {
+    const { code = "unknown error" } = error as NodeJS.ErrnoException;
+    throw invalid(what, file, `cannot be read: ${code}`, error);
+  }
+}
+
+function invalid(what: string, file: string, problem: string, cause?: unknown): ZpublishError {
+  return new ZpublishError("invalid-config", `${what} '${file}': ${problem}`, { cause });
 }

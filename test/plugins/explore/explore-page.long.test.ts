@@ -6,7 +6,7 @@ import { clientMissing } from "../../support/clients/require-client.js";
 import { datasetOf } from "../../support/datasets/sample-tree.js";
 import { version } from "../../support/datasets/versioned-source.js";
 import { shows, watchPage } from "../../support/explore/explorer-browser.js";
-import { startServer } from "../../support/servers/start-server.js";
+import { accessOf, startServer } from "../../support/servers/start-server.js";
 import { makeDirectory, writeFiles } from "../../support/write-store.js";
 
 const TOKEN = "a-token+of/a-client==";
@@ -93,7 +93,7 @@ t.test("the explorer in a browser", { skip: clientMissing("chromium") }, async (
   await t.test("a token in the address is enough for all that the page reads", async (t) => {
     const directory = await makeDirectory(t);
     await writeFiles(directory, { tokens: `${TOKEN}\n` });
-    const access = { tokenFile: join(directory, "tokens"), trustedProxies: [], tls: null };
+    const access = accessOf({ tokenFile: join(directory, "tokens") });
     const { url } = await startServer(t, { datasets, access });
     const page = await browser.newPage();
     t.teardown(() => page.close());
@@ -114,7 +114,7 @@ t.test("the explorer in a browser", { skip: clientMissing("chromium") }, async (
     };
     const directory = await makeDirectory(t);
     await writeFiles(directory, { tokens: `${TOKEN}\n` });
-    const access = { tokenFile: join(directory, "tokens"), trustedProxies: [], tls: null };
+    const access = accessOf({ tokenFile: join(directory, "tokens") });
     const { url } = await startServer(t, {
       datasets: [datasetOf("air", source)],
       rootPath: "/prefix",

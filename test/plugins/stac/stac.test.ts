@@ -3,7 +3,7 @@ import t from "tap";
 import { createDataTree, sourceOf } from "../../../src/dataset/in-memory-tree.js";
 import { createServer } from "../../../src/index.js";
 import { gridFile } from "../../support/grid-file.js";
-import { ALL_PLUGINS, startServer } from "../../support/servers/start-server.js";
+import { ALL_PLUGINS, accessOf, startServer } from "../../support/servers/start-server.js";
 import { makeDirectory, writeFiles } from "../../support/write-store.js";
 
 const OPTIONS = { immutable: false, encoding: {}, variables: {} };
@@ -235,7 +235,7 @@ t.test(
     const root = await makeDirectory(t);
     await writeFiles(root, { "top.nc": gridFile({ days: [1] }) });
     const datasets = [{ id: "top", location: join(root, "top.nc"), ...OPTIONS }];
-    const access = { tokenFile: null, trustedProxies: ["127.0.0.1"], tls: null };
+    const access = accessOf({ trustedProxies: ["127.0.0.1"] });
     const proxied = await startServer(t, { datasets, access });
     const headers = { "x-forwarded-host": "data.example", "x-forwarded-prefix": "/air" };
     const behind = await read(`${proxied.url}/stac/collections/top`, headers);

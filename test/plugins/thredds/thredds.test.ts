@@ -4,7 +4,7 @@ import t, { type Test } from "tap";
 import type { CollectionConfig } from "../../../src/config/config.js";
 import { createServer } from "../../../src/index.js";
 import { gridFile } from "../../support/grid-file.js";
-import { ALL_PLUGINS, startServer } from "../../support/servers/start-server.js";
+import { ALL_PLUGINS, accessOf, startServer } from "../../support/servers/start-server.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../../support/write-store.js";
 
 const OPTIONS = { immutable: false, encoding: {}, variables: {} };
@@ -224,7 +224,7 @@ t.test(
   async (t) => {
     const root = await makeFolders(t);
     const datasets = [{ id: "top", location: join(root, "top.nc"), file: true, ...OPTIONS }];
-    const access = { tokenFile: null, trustedProxies: ["127.0.0.1"], tls: null };
+    const access = accessOf({ trustedProxies: ["127.0.0.1"] });
     const proxied = await startServer(t, { datasets, access });
     const headers = { "x-forwarded-host": "data.example", "x-forwarded-prefix": "/air" };
     const { services } = await readCatalog(`${proxied.url}/catalog.xml`, headers);

@@ -10,6 +10,11 @@ export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 
 export const ALL_PLUGINS = BUILT_IN_PLUGINS.map((name) => ({ name }));
 
+/** Access rules with some that are not the defaults. */
+export function accessOf(given: Partial<ServerConfig["access"]>): ServerConfig["access"] {
+  return { ...optionConfig(defaultValues({})).access, ...given };
+}
+
 /**
  * Starts a complete server on a free port, which closes at the end of the test.
  * @param parts Another pool instead of the server's.

@@ -96,10 +96,11 @@ export function savePng(words: readonly string[], { title, subtitle, figure, bar
   canvas.toBlob((blob) => saveFile(fileName(words, "png"), blob as Blob), "image/png");
 }
 
-/** Returns the address of this page without the token, which is no part of a picture that is passed on. */
+/** Returns the address of this page without token and ticket, which are no part of a picture that is passed on. */
 function publicLink(href: string): string {
   const url = new URL(href);
   url.searchParams.delete("token");
+  url.pathname = url.pathname.replace(/\/s\/[\w-]+\.[\w-]{43}(?=\/)/, "");
   return url.href;
 }
 
