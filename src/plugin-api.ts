@@ -11,6 +11,7 @@ export {
   type LabelMethod,
   labelSelection,
   labelText,
+  periodText,
 } from "./cf/axis-labels.js";
 export type { CellBox, NearestCell } from "./cf/cell-search.js";
 export { type DatasetFacts, datasetFacts, firstText, plainText, variableFacts } from "./cf/dataset-facts.js";
@@ -99,6 +100,7 @@ export type {
   MapFrame,
   MapLayer,
   MapOptions,
+  MapPlace,
   MapSteps,
   MapStyle,
   Maps,
@@ -115,7 +117,7 @@ export { type DataType, parseDataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export { packageVersion } from "./observe/versions.js";
 export type { DatasetSummary } from "./pages/dataset-summary.js";
-export { documentReply, jsonReply, keepPromise } from "./plugins/documents.js";
+export { documentReply, jsonReply, keepPromise, xmlText } from "./plugins/documents.js";
 export type {
   DatasetPages,
   Plugin,

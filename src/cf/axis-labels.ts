@@ -383,6 +383,25 @@ export function labelText(axis: CoordinateAxis, index: number): string {
   return isoText(cfTimeOf(value, time), time.calendar) ?? String(value);
 }
 
+/**
+ * Writes the time between the steps of an axis as a duration of ISO 8601: `PT6H`; undefined if it differs or is no whole
+ * number of seconds, or if there are no times.
+ */
+export function periodText(axis: CoordinateAxis): string | undefined {
+  const { time } = labelsOf(axis);
+  if (time === undefined || axis.regular === undefined) return undefined;
+  const step = cfTimeOf(axis.regular.step, { ...time, reference: 0n });
+  const found = DURATION_UNITS.find(([length]) => step > 0n && step % length === 0n);
+  return found && `P${found[1]}${step / found[0]}${found[2]}`;
+}
+
+const DURATION_UNITS = [
+  [86_400_000_000_000n, "", "D"],
+  [3_600_000_000_000n, "T", "H"],
+  [60_000_000_000n, "T", "M"],
+  [1_000_000_000n, "T", "S"],
+] as const;
+
 const MAX_SHOWN = 100;
 
 function refusal({ dim }: CoordinateAxis, expected: string, received: string | number): ZpublishError {

@@ -18,6 +18,7 @@ export const BUILT_IN_PLUGINS = [
   "thredds",
   "thumbnail",
   "tiles",
+  "wms",
   "zarr",
   "zarr3",
 ] as const;

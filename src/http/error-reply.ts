@@ -189,6 +189,9 @@ function pageReply(exchange: Exchange, error: ZpublishError, answer: ErrorAnswer
 function factsOf(exchange: Exchange, error: ZpublishError, { status }: ErrorAnswer): ErrorFacts {
   return {
     ...{ status, code: error.code, detail: publicDetail(error), reason: publicReason(error) },
+    parameter: PARAMETER_CODES.has(error.code)
+      ? { name: String(error.details.parameter), type: String(error.details.type) }
+      : undefined,
     requestId: exchange.id,
     datasetId: exchange.params.dataset_id,
     root: linkToRoot(exchange),

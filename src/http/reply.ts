@@ -201,6 +201,8 @@ export interface ErrorFacts {
   readonly detail: string;
   /** Why a dataset cannot be opened; undefined if nothing more may be said. */
   readonly reason: string | undefined;
+  /** The parameter that is wrong, and the kind of error as in {@link "./query.js".wrongParameter}; undefined if none is. */
+  readonly parameter: { readonly name: string; readonly type: string } | undefined;
   /** Id of the request, by which the log says more. */
   readonly requestId: string;
   /** Id of the dataset that the request is about; undefined if it is about none. */

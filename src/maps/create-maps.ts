@@ -17,7 +17,7 @@ import { type ChunkReader, versionsOf } from "../zarr/chunk-reader.js";
 import { partsOfAxis } from "../zarr/plan/item-pick.js";
 import { type MapTask, pixelValues, type SampledValues } from "./draw-map.js";
 import { createLayers, type GriddedArray, indexesOf, isCheap } from "./layers.js";
-import type { MapFrame, MapLayer, MapStyle, Maps } from "./maps.js";
+import type { MapFrame, MapLayer, MapOptions, Maps } from "./maps.js";
 import type { AxisTable, GridSample } from "./sample-grid.js";
 
 /** Runs in the pool. */
@@ -84,6 +84,7 @@ export function createMaps({ values, cache }: MapsParts): Maps {
   }
 
   return {
+    place: (snapshot: DatasetSnapshot, array: ServedArray) => layers.place(snapshot, array),
     layer: (snapshot: DatasetSnapshot, array: ServedArray) => layers.layer(snapshot, array),
     async draw(
       snapshot: DatasetSnapshot,
@@ -199,7 +200,7 @@ async function versionOf({ stored }: ServedArray, selection: readonly AxisSelect
   return (await versionsOf(reader, chunks)).map(({ token }) => token ?? "-").join();
 }
 
-function coloursOf({ variable }: ServedArray, layer: MapLayer, style: MapStyle): ValueColours {
+function coloursOf({ variable }: ServedArray, layer: MapLayer, style: MapOptions): ValueColours {
   const { categories } = layer;
   const colours = categories?.map(({ colour }) => [...Buffer.from(colour.slice(1), "hex")]);
   return {
@@ -208,6 +209,7 @@ function coloursOf({ variable }: ServedArray, layer: MapLayer, style: MapStyle):
     // Of a range that was asked for, the scale is chosen as for any picture.
     scale: style.scale ?? (style.range === undefined ? layer.scale : undefined),
     isReversed: style.isReversed ?? false,
+    background: style.background,
     categories: categories?.map(({ value }) => value),
     categoryColours: colours && Uint8Array.from(colours.flat()),
   };

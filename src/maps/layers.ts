@@ -1,4 +1,5 @@
 import { indexOf, type LabelMethod, labelSelection } from "../cf/axis-labels.js";
+import { variableFacts } from "../cf/dataset-facts.js";
 import { flagColoursOf, flagValuesOf, isCategorical } from "../cf/packing.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { categoryColours } from "../colour/colour-scales.js";
@@ -9,7 +10,7 @@ import { ZpublishError } from "../errors.js";
 import { memoPromise } from "../event-loop/joined.js";
 import { wrongParameter } from "../http/query.js";
 import type { AxisSelection, ReadCost, Values } from "../values/values.js";
-import type { MapCategory, MapExtent, MapFrame, MapLayer, MapSteps } from "./maps.js";
+import type { MapCategory, MapExtent, MapFrame, MapLayer, MapPlace, MapSteps } from "./maps.js";
 import type { GridTask, PixelGrid } from "./project-grid.js";
 import { type GridAxis, type GridSample, gridAxis, type MapGrid, sampleDegrees } from "./sample-grid.js";
 
@@ -46,7 +47,7 @@ export function createLayers(values: Values) {
     maxBytes: MAX_SAMPLE_BYTES,
     byteLengthOf: ({ byteLength }) => byteLength,
   });
-  const looks = new WeakMap<DatasetSnapshot, Map<string, ReturnType<typeof memoPromise<LayerLook>>>>();
+  const once = createSnapshotPromises();
   const keyOf = createKeys();
 
   /** @throws ZpublishError `not-found`, saying why the array has no place */
@@ -96,39 +97,38 @@ export function createLayers(values: Values) {
     return `${keyOf(grid.y)} ${keyOf(grid.x)} ${grid.projection.scale} ${grid.projection.definition}`;
   }
 
-  /** Finds the range of some values, and how far the grid reaches; once for a snapshot. */
-  function lookAt(base: GriddedArray, position: readonly number[]): Promise<LayerLook> | LayerLook {
-    const ofSnapshot =
-      looks.get(base.snapshot) ?? new Map<string, ReturnType<typeof memoPromise<LayerLook>>>();
-    looks.set(base.snapshot, ofSnapshot);
-    const { path } = base.array.variable;
-    const memo = ofSnapshot.get(path) ?? memoPromise<LayerLook>();
-    ofSnapshot.set(path, memo);
-    return memo(async () => {
-      const [range, extent] = await Promise.all([
-        rangeOf(values, base, position),
-        extentOf(base.grid, runTask),
-      ]);
-      return { ...range, extent };
-    });
+  async function extentOf({ snapshot, grid }: GriddedArray): Promise<MapExtent | undefined> {
+    if (grid.kind === "degrees") return extentOfDegrees(grid);
+    return once(snapshot, `extent ${gridKey(grid)}`, () =>
+      runTask<MapExtent | undefined>({ kind: "extent", grid }),
+    );
+  }
+
+  async function placeOf(base: GriddedArray): Promise<MapPlace> {
+    const { y, x, axes, grid, array } = base;
+    const position = axes.map(({ role, length }, at) =>
+      role === "T" && at !== y && at !== x ? length - 1 : 0,
+    );
+    const categories = categoriesOf(array);
+    const title = variableFacts(array.variable.attrs).description ?? array.variable.path;
+    return {
+      ...{ title, extent: await extentOf(base), y, x, axes, position, categories },
+      isContinuous: grid.kind !== "cells" && categories === undefined,
+    };
   }
 
   return {
+    /** Describes the maps of a variable by its coordinates. @throws as `Maps.place` */
+    place: async (snapshot: DatasetSnapshot, array: ServedArray): Promise<MapPlace> =>
+      placeOf(await placed({ snapshot, array })),
     /** Describes the maps of a variable. @throws as `Maps.layer` */
     async layer(snapshot: DatasetSnapshot, array: ServedArray): Promise<MapLayer> {
       const base = await placed({ snapshot, array });
-      const { y, x, axes, grid } = base;
-      const position = axes.map(({ role, length }, at) =>
-        role === "T" && at !== y && at !== x ? length - 1 : 0,
+      const place = await placeOf(base);
+      const { low, high, isDiverging } = await once(snapshot, `range ${array.variable.path}`, () =>
+        rangeOf(values, base, place.position),
       );
-      const categories = categoriesOf(array);
-      const { low, high, isDiverging, extent } = await lookAt(base, position);
-      return {
-        ...{ extent, y, x, axes, position, categories },
-        isContinuous: grid.kind !== "cells" && categories === undefined,
-        range: [low, high],
-        scale: isDiverging ? "rdbu" : "viridis",
-      };
+      return { ...place, range: [low, high], scale: isDiverging ? "rdbu" : "viridis" };
     },
     /**
      * Samples the version of a variable that has as many cells as a frame has pixels, or more: the coarsest of these, else the finest.
@@ -159,8 +159,17 @@ export function createLayers(values: Values) {
   };
 }
 
-/** What is found out about maps of a variable by reading. */
-type LayerLook = ReturnType<typeof chooseRange> & { readonly extent: MapExtent | undefined };
+/** Creates what returns the promise of `make()`, made once for a snapshot and a key. */
+function createSnapshotPromises() {
+  const memos = new WeakMap<DatasetSnapshot, Map<string, ReturnType<typeof memoPromise<unknown>>>>();
+  return async <T>(snapshot: DatasetSnapshot, key: string, make: () => Promise<T>): Promise<T> => {
+    const ofSnapshot = memos.get(snapshot) ?? new Map<string, ReturnType<typeof memoPromise<unknown>>>();
+    memos.set(snapshot, ofSnapshot);
+    const memo = ofSnapshot.get(key) ?? memoPromise<unknown>();
+    ofSnapshot.set(key, memo);
+    return memo(make) as Promise<T> | T;
+  };
+}
 
 /** Creates names of objects in this process. */
 function createKeys(): (object: object) => string {
@@ -184,11 +193,7 @@ function categoriesOf({ variable: { attrs } }: ServedArray): MapLayer["categorie
   });
 }
 
-async function extentOf(
-  grid: MapGrid,
-  run: <T>(task: GridTask) => Promise<T>,
-): Promise<MapExtent | undefined> {
-  if (grid.kind !== "degrees") return run<MapExtent | undefined>({ kind: "extent", grid });
+function extentOfDegrees(grid: Extract<MapGrid, { kind: "degrees" }>): MapExtent {
   const [[south, north], [west, east]] = [edgesOf(grid.y), edgesOf(grid.x)];
   const isRound = grid.x.isCyclic || east - west >= 360;
   const turns = 360 * Math.floor((west + 180) / 360);

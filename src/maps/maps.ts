@@ -19,6 +19,8 @@ export interface MapStyle {
 
 /** How a map is drawn. */
 export interface MapOptions extends MapStyle {
+  /** Colour of missing values and of what lies beside the grid: `#rrggbb`. Default: they are transparent. */
+  readonly background?: string | undefined;
   /** Whether values between the centres of cells are interpolated. Default false: a pixel has the value of the cell it lies in. */
   readonly isLinear?: boolean | undefined;
 }
@@ -38,8 +40,10 @@ export interface MapCategory {
   readonly meaning: string | undefined;
 }
 
-/** What maps of a variable have in common. */
-export interface MapLayer {
+/** What maps of a variable have in common, as far as its values are not read. */
+export interface MapPlace {
+  /** Long name, or another attribute that describes it, or else path. */
+  readonly title: string;
   /** Degrees; undefined if no cell has a place. */
   readonly extent: MapExtent | undefined;
   /** Axes of the array that run along the rows and the columns of the grid. */
@@ -51,14 +55,20 @@ export interface MapLayer {
   readonly position: readonly number[];
   /** Whether values may be interpolated: cells have coordinates of rows and columns, and are no categories. */
   readonly isContinuous: boolean;
-  readonly range: readonly [low: number, high: number];
-  readonly scale: ColourScaleName;
   /** Undefined if values are no categories, which have neither range nor scale. */
   readonly categories: readonly MapCategory[] | undefined;
 }
 
+/** What maps of a variable have in common. */
+export interface MapLayer extends MapPlace {
+  readonly range: readonly [low: number, high: number];
+  readonly scale: ColourScaleName;
+}
+
 /** Draws maps of variables. Everything is computed in the pool; pictures are cached apart from chunks. */
 export interface Maps {
+  /** Describes the maps of a variable, of which coordinates alone are read. @throws as `layer` */
+  place(snapshot: DatasetView, array: ArrayView): Promise<MapPlace>;
   /**
    * Describes the maps of a variable. The range is that of some of its values.
    * @throws ZpublishError `not-found` if it has none, saying why

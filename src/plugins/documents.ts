@@ -48,6 +48,20 @@ export function jsonReply(
   return documentReply(context, snapshot, name, path, "application/json", () => jsonPieces(content()));
 }
 
+const XML_ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+};
+
+/** Writes a text in XML, as content or in double quotes, without the characters that XML 1.0 does not have. */
+export function xmlText(text: string): string {
+  return text
+    .replace(/[&<>"]/g, (character) => XML_ENTITIES[character]!)
+    .replace(/[^\t\n\r -\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "");
+}
+
 /** Returns the promise of `make()`, made once per snapshot and key. A failure is not kept. */
 export async function keepPromise<T>(
   { memo }: Pick<PluginContext, "memo">,

@@ -20,6 +20,7 @@ const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   thredds: () => import("./thredds/thredds-plugin.js"),
   thumbnail: () => import("./thumbnail-plugin.js"),
   tiles: () => import("./tiles/tiles-plugin.js"),
+  wms: () => import("./wms/wms-plugin.js"),
   zarr: () => import("./zarr-plugin.js"),
   zarr3: () => import("./zarr3-plugin.js"),
 };

@@ -22,7 +22,7 @@ import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { runCooperatively } from "../event-loop/cooperative-task.js";
-import { memoPromise } from "../event-loop/joined.js";
+import { type Joined, joined, memoPromise } from "../event-loop/joined.js";
 import type { Variable } from "../model/data-tree.js";
 import { versionInPlace } from "../open/chunk-reader.js";
 import type { AxisSelection, Coordinates, CoordinateValues, ValueBlock } from "./values.js";
@@ -60,7 +60,7 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
   }
 
   async function coordinates(snapshot: DatasetSnapshot, { variable }: ServedArray): Promise<Coordinates> {
-    const { variables, place, gridsOf, kept } = memoOf(snapshot);
+    const { variables, place, gridsOf, kept, versionOf } = memoOf(snapshot);
     const named = variable.dims.map((dim) => dimensionCoordinate(variables, variable, dim));
     const placement = place(variable);
     const axes = variable.dims.map(async (dim, index): Promise<CoordinateAxis> => {
@@ -69,7 +69,7 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
         return { ...axisOf(dim, variable.shape[index]!), variable: undefined, ...NO_COORDINATE };
       const isEast =
         isLongitudes(coordinate) || (placement?.isDegrees === true && placement.plane.x === index);
-      const version = await versionOf(snapshot, coordinate.path);
+      const version = await versionOf(coordinate.path);
       // One object for all arrays: look-ups keep what they know of it.
       return kept(`${isEast} ${coordinate.path}`, version, () =>
         readAxis(read, snapshot, coordinate, isEast),
@@ -86,7 +86,7 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
         `'${array.variable.path}' has no latitudes and longitudes of cells`,
       );
     const paths = [grid.latitude, grid.longitude];
-    const versions = await Promise.all(paths.map((path) => versionOf(snapshot, path)));
+    const versions = await Promise.all(paths.map(memoOf(snapshot).versionOf));
     const { id, revision, state } = snapshot;
     const key = JSON.stringify([id, revision, state, paths, versions]);
     const [rows, columns] = snapshot.arrays.get(grid.latitude)!.variable.shape.slice(-2) as [number, number];
@@ -177,16 +177,20 @@ function axisOf(dim: string, length: number, attrs?: Variable["attrs"]) {
   return { dim, length, role: axisRole(dim, attrs) };
 }
 
-async function versionOf({ arrays, immutable }: DatasetSnapshot, path: string): Promise<string> {
-  return immutable ? "" : versionInPlace(arrays.get(path)!.stored);
-}
-
 /** Creates what is known of a snapshot. */
-function createMemo({ arrays, tree }: DatasetSnapshot) {
+function createMemo({ arrays, tree, immutable }: DatasetSnapshot) {
   const variables = variablesOf(arrays);
   type Kept = { readonly version: string; readonly memo: ReturnType<typeof memoPromise<CoordinateAxis>> };
   const memos = new Map<string, Kept>();
+  const lookups = new Map<string, Joined<[], string>>();
   return {
+    /** Returns the version of a coordinate. Arrays that are asked about at the same time share one look-up. */
+    async versionOf(path: string): Promise<string> {
+      if (immutable) return "";
+      const lookup = lookups.get(path) ?? joined(() => versionInPlace(arrays.get(path)!.stored));
+      lookups.set(path, lookup);
+      return lookup();
+    },
     place: createPlacer({ variables, attrs: tree.root.attrs }),
     gridsOf: createGridFinder(variables.values()),
     variables,

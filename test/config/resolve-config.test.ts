@@ -21,6 +21,7 @@ const BUILT_IN = [
   "thredds",
   "thumbnail",
   "tiles",
+  "wms",
   "zarr",
   "zarr3",
 ];

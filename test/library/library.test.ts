@@ -53,6 +53,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "parentPath",
     "parseDataType",
     "parseQuery",
+    "periodText",
     "pickedLength",
     "pythonFloatText",
     "queryToken",
@@ -72,6 +73,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "writeNetcdf",
     "writeNpy",
     "wrongParameter",
+    "xmlText",
     "zarrStoreSource",
   ]);
 });

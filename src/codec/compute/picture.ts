@@ -27,12 +27,14 @@ interface PixelPicture {
   readonly height: number;
   /** One index per pixel, row by row from the top; without a palette four bytes: red, green, blue, opacity. */
   readonly pixels: Uint8Array;
-  /** Three bytes per colour, red first. The first colour is transparent. */
+  /** Three bytes per colour, red first. */
   readonly palette?: Uint8Array;
+  /** Whether the first colour of the palette is opaque, too. Default: it is transparent. */
+  readonly isOpaque?: boolean;
 }
 
-/** Encodes a picture as a PNG of 8-bit indices whose colour 0 is transparent, or of colours. */
-export function encodePng({ width, height, pixels, palette }: PixelPicture): Uint8Array {
+/** Encodes a picture as a PNG of 8-bit indices, or of colours. */
+export function encodePng({ width, height, pixels, palette, isOpaque }: PixelPicture): Uint8Array {
   const header = new Uint8Array(13);
   const view = new DataView(header.buffer);
   view.setUint32(0, width);
@@ -43,7 +45,8 @@ export function encodePng({ width, height, pixels, palette }: PixelPicture): Uin
     SIGNATURE,
     chunkOf("IHDR", header),
     // Colours without an entry are opaque.
-    ...(palette === undefined ? [] : [chunkOf("PLTE", palette), chunkOf("tRNS", Uint8Array.of(0))]),
+    ...(palette === undefined ? [] : [chunkOf("PLTE", palette)]),
+    ...(palette === undefined || isOpaque ? [] : [chunkOf("tRNS", Uint8Array.of(0))]),
     chunkOf("IDAT", deflate("zlib", lines, PNG_ZLIB_LEVEL)),
     chunkOf("IEND", new Uint8Array(0)),
   ]);
@@ -224,12 +227,13 @@ export function drawPicture(
 }
 
 /** How values become colours. */
-export type ValueColours = Pick<
-  PictureStep,
-  "from" | "range" | "scale" | "isReversed" | "categories" | "categoryColours"
->;
+export interface ValueColours
+  extends Pick<PictureStep, "from" | "range" | "scale" | "isReversed" | "categories" | "categoryColours"> {
+  /** Colour of missing values: `#rrggbb`. Default: they are transparent. */
+  readonly background?: string | undefined;
+}
 
-/** Encodes values as a PNG. @param values Row by row from the top; NaN for missing ones, which are transparent. */
+/** Encodes values as a PNG. @param values Row by row from the top; NaN for missing ones. */
 export function encodeValues(
   values: Float64Array,
   width: number,
@@ -237,11 +241,14 @@ export function encodeValues(
   colours: ValueColours,
 ): Uint8Array {
   const { categories, categoryColours } = colours;
+  const background =
+    colours.background === undefined ? undefined : Buffer.from(colours.background.slice(1), "hex");
   if (categories !== undefined && categoryColours !== undefined)
-    return encodePng({ width, height, pixels: colourFlags(values, categories, categoryColours) });
+    return encodePng({ width, height, pixels: colourFlags(values, categories, categoryColours, background) });
   const { pixels, colours: palette } =
     categories === undefined ? colourNumbers(values, colours) : colourCategories(values, categories);
-  return encodePng({ width, height, pixels, palette: Uint8Array.of(...MISSING_COLOUR, ...palette) });
+  const all = Uint8Array.of(...(background ?? MISSING_COLOUR), ...palette);
+  return encodePng({ width, height, pixels, palette: all, isOpaque: background !== undefined });
 }
 
 /** Puts bands together: red, green, blue, and perhaps opacity. Bytes are channels as they are; longer numbers have a range. */
@@ -264,14 +271,20 @@ function composeBands(planes: readonly Float64Array[], step: PictureStep): Uint8
   return pixels;
 }
 
-/** Colours categories that have colours of their own; others are grey. */
-function colourFlags(values: Float64Array, categories: readonly number[], colours: Uint8Array): Uint8Array {
+/** Colours categories that have colours of their own; others are grey. @param background Of missing values. */
+function colourFlags(
+  values: Float64Array,
+  categories: readonly number[],
+  colours: Uint8Array,
+  background: Uint8Array | undefined,
+): Uint8Array {
   const places = new Map(categories.map((value, index) => [value, 3 * index]));
   const pixels = new Uint8Array(4 * values.length);
   values.forEach((value, pixel) => {
-    if (Number.isNaN(value)) return;
+    if (Number.isNaN(value) && background === undefined) return;
     const place = places.get(value);
-    const colour = place === undefined ? OTHER_COLOUR : colours.subarray(place, place + 3);
+    const known = place === undefined ? OTHER_COLOUR : colours.subarray(place, place + 3);
+    const colour = Number.isNaN(value) ? background! : known;
     pixels.set([...colour, 255], 4 * pixel);
   });
   return pixels;

@@ -1,4 +1,12 @@
-import { dimOf, type Group, groupPathOf, NC, type NcAttribute, netcdfAttributes } from "../../plugin-api.js";
+import {
+  dimOf,
+  type Group,
+  groupPathOf,
+  NC,
+  type NcAttribute,
+  netcdfAttributes,
+  xmlText,
+} from "../../plugin-api.js";
 import type { DapDataset } from "./dap-dataset.js";
 import type { DapSlice, DapVariable } from "./dap-values.js";
 import { attributeNumber } from "./dap2-documents.js";
@@ -27,20 +35,20 @@ export function* writeDmr(
   function* writeGroup(group: Group, indent: string): Generator<string> {
     for (const [name, length] of declared.get(group.path) ?? []) {
       const unlimited = snapshot.unlimited?.includes(name) ? ' _edu.ucar.isunlimited="1"' : "";
-      yield `${indent}<Dimension name="${xml(name)}" size="${length}"${unlimited}/>\n`;
+      yield `${indent}<Dimension name="${xmlText(name)}" size="${length}"${unlimited}/>\n`;
     }
     for (const slice of slicesOf.get(group.path) ?? [])
       yield* writeVariable(dataset, slice, declared, indent);
     yield* writeAttributes(netcdfAttributes(group.attrs, undefined), indent);
     for (const name of group.childNames) {
       const child = snapshot.tree.groups.get(`${group.path === "/" ? "" : group.path}/${name}`)!;
-      yield `${indent}<Group name="${xml(name)}">\n`;
+      yield `${indent}<Group name="${xmlText(name)}">\n`;
       yield* writeGroup(child, `${indent}  `);
       yield `${indent}</Group>\n`;
     }
   }
   yield '<?xml version="1.0" encoding="UTF-8"?>\n';
-  yield `<Dataset xmlns="http://xml.opendap.org/ns/DAP/4.0#" dapVersion="4.0" dmrVersion="1.0" name="${xml(fileName)}">\n`;
+  yield `<Dataset xmlns="http://xml.opendap.org/ns/DAP/4.0#" dapVersion="4.0" dmrVersion="1.0" name="${xmlText(fileName)}">\n`;
   yield* writeGroup(snapshot.tree.root, "  ");
   const leftOut = [...dataset.leftOut].filter(([path]) => !dataset.byPath.has(path));
   if (leftOut.length > 0) {
@@ -84,12 +92,12 @@ function* writeVariable(
   const { array, attrs, type, text } = variable;
   const { name, dims } = array.variable;
   const tag = type === NC.char && text === undefined ? "Char" : TYPES[type.code];
-  yield `${indent}<${tag} name="${xml(name)}">\n`;
+  yield `${indent}<${tag} name="${xmlText(name)}">\n`;
   const homes = dims.map((_, at) => homeOf(dataset, variable, at));
   const hasNames = isWhole && dims.every((dim, at) => declared.get(homes[at]!)!.get(dim) === shape[at]);
   for (const [at, length] of shape.entries()) {
     const path = `${homes[at] === "/" ? "" : homes[at]}/${dims[at]}`;
-    yield `${indent}  <Dim ${hasNames ? `name="${xml(path)}"` : `size="${length}"`}/>\n`;
+    yield `${indent}  <Dim ${hasNames ? `name="${xmlText(path)}"` : `size="${length}"`}/>\n`;
   }
   const attributes = netcdfAttributes(attrs, type === NC.char ? undefined : type);
   const isFitting = (each: NcAttribute) => each.name !== "_FillValue" || each.type === type;
@@ -109,18 +117,9 @@ interface DmrAttribute extends Omit<NcAttribute, "values"> {
 
 function* writeAttributes(attributes: readonly DmrAttribute[], indent: string): Generator<string> {
   for (const { name, type, values } of attributes) {
-    yield `${indent}<Attribute name="${xml(name)}" type="${TYPES[type.code]}">\n`;
+    yield `${indent}<Attribute name="${xmlText(name)}" type="${TYPES[type.code]}">\n`;
     for (const each of typeof values === "string" ? [values] : values)
-      yield `${indent}  <Value>${typeof each === "string" ? xml(each).replaceAll("&quot;", '"') : attributeNumber(each, type)}</Value>\n`;
+      yield `${indent}  <Value>${typeof each === "string" ? xmlText(each).replaceAll("&quot;", '"') : attributeNumber(each, type)}</Value>\n`;
     yield `${indent}</Attribute>\n`;
   }
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-
-/** Writes a text in XML, without the characters that XML does not have. */
-export function xml(text: string): string {
-  return text
-    .replace(/[&<>"]/g, (character) => ENTITIES[character]!)
-    .replace(/[^\t\n\r -\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "");
 }

@@ -11,6 +11,7 @@ import {
   queryToken,
   type Reply,
   type RouteRequest,
+  xmlText,
   ZpublishError,
 } from "../../plugin-api.js";
 import type { AsciiTask } from "./ascii-text.js";
@@ -28,7 +29,7 @@ import {
   valuesByteLength,
 } from "./dap-values.js";
 import { declarationOf, writeDas, writeDds } from "./dap2-documents.js";
-import { inDmrOrder, writeDmr, xml } from "./dmr.js";
+import { inDmrOrder, writeDmr } from "./dmr.js";
 
 const FORMATTER = new URL("./ascii-text.js", import.meta.url);
 const TEXT = "text/plain; charset=utf-8";
@@ -271,23 +272,23 @@ function createAscii(
 }
 
 function* writePage({ dataset, fileName, request }: Question): Generator<string> {
-  const url = xml(`${request.serviceUrl}${request.rawPath}`.replace(/\.html$/, ""));
+  const url = xmlText(`${request.serviceUrl}${request.rawPath}`.replace(/\.html$/, ""));
   const file = encodeURIComponent(fileName);
   const token = queryToken(request.query);
   const link = (ending: string, text: string, query = "") => {
     const asked = token === undefined ? query : `${query}&token=${encodeURIComponent(token)}`;
-    return `<a href="${file}.${ending}${asked && xml(`?${asked}`)}">${text}</a>`;
+    return `<a href="${file}.${ending}${asked && xmlText(`?${asked}`)}">${text}</a>`;
   };
-  yield `<!doctype html><html lang="en"><meta charset="utf-8"><title>OPeNDAP: ${xml(fileName)}</title><h1>${xml(fileName)}</h1>\n`;
+  yield `<!doctype html><html lang="en"><meta charset="utf-8"><title>OPeNDAP: ${xmlText(fileName)}</title><h1>${xmlText(fileName)}</h1>\n`;
   yield `<p>Open <code>${url}</code> with any program that knows OPeNDAP: <code>xr.open_dataset("${url}", engine="netcdf4")</code>. `;
   yield `${link("dds", "DDS")}, ${link("das", "DAS")}, ${link("dmr.xml", "DMR")}</p>\n<table>\n`;
   for (const variable of dataset.byName.values()) {
     const links = `${link("ascii", "text", variable.name)} ${link("dods", "values", variable.name)}`;
-    yield `<tr><td><code>${xml(declarationOf(variable, variable.shape))}</code></td><td>${links}</td></tr>\n`;
+    yield `<tr><td><code>${xmlText(declarationOf(variable, variable.shape))}</code></td><td>${links}</td></tr>\n`;
   }
   yield "</table>\n";
   for (const [path, reason] of dataset.leftOut)
-    yield `<p><code>${xml(path)}</code> is left out: ${xml(reason)}</p>\n`;
+    yield `<p><code>${xmlText(path)}</code> is left out: ${xmlText(reason)}</p>\n`;
   yield "</html>\n";
 }
 
@@ -296,7 +297,7 @@ function errorReply({ status: line, code, detail, path }: ErrorFacts): ErrorRepl
   const status = code === "invalid-query" ? 400 : Number.parseInt(line, 10);
   const header = protocolHeader(path);
   if (header[0] === "X-DAP") {
-    const message = `<Message>${xml(detail)}</Message>`;
+    const message = `<Message>${xmlText(detail)}</Message>`;
     const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error xmlns="http://xml.opendap.org/ns/DAP/4.0#" httpcode="${status}">${message}</Error>\n`;
     return { status, contentType: "application/vnd.opendap.dap4.error+xml", body, headers: [header] };
   }

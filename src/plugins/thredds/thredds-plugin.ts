@@ -11,6 +11,7 @@ import {
   type Route,
   type RouteRequest,
   runCooperatively,
+  xmlText,
   ZpublishError,
 } from "../../plugin-api.js";
 
@@ -79,14 +80,14 @@ async function catalogReply(
   const name = folder === "" ? title : withSlashes(folder);
   const lines = [
     '<?xml version="1.0" encoding="UTF-8"?>',
-    `<catalog xmlns="http://www.unidata.ucar.edu/namespaces/thredds/InvCatalog/v1.0" xmlns:xlink="http://www.w3.org/1999/xlink" name="${escaped(name)}" version="1.0.2">`,
+    `<catalog xmlns="http://www.unidata.ucar.edu/namespaces/thredds/InvCatalog/v1.0" xmlns:xlink="http://www.w3.org/1999/xlink" name="${xmlText(name)}" version="1.0.2">`,
     ...services.elements,
-    `  <dataset name="${escaped(name)}">`,
+    `  <dataset name="${xmlText(name)}">`,
     ...page.ids.flatMap((id) =>
       counts.has(id)
         ? folderElement(withSlashes(nameOf(id).slice(0, -FOLDER_END.length)), folderPath(root, id))
         : [
-            `    <dataset name="${escaped(nameOf(id))}" ID="${escaped(id)}">`,
+            `    <dataset name="${xmlText(nameOf(id))}" ID="${xmlText(id)}">`,
             ...services.accesses(id),
             "    </dataset>",
           ],
@@ -119,14 +120,14 @@ function createServices({ plugins, datasetPath, datasets }: PluginContext, root:
   const [base = "/"] = datasetPath("{dataset_id}").split("{dataset_id}");
   return {
     elements: services.map(
-      ({ name, type }) => `  <service name="${name}" serviceType="${type}" base="${escaped(root + base)}"/>`,
+      ({ name, type }) => `  <service name="${name}" serviceType="${type}" base="${xmlText(root + base)}"/>`,
     ),
     accesses: (id: string) =>
       services
         .filter(({ name }) => name !== "file" || datasets.offersFile(id))
         .map(({ name, pathOf }) => {
           const path = datasetPath(encodeURIComponent(id)).slice(base.length) + pathOf(id);
-          return `      <access serviceName="${name}" urlPath="${escaped(path)}"/>`;
+          return `      <access serviceName="${name}" urlPath="${xmlText(path)}"/>`;
         }),
   };
 }
@@ -137,17 +138,10 @@ function folderPath(root: string, id: string): string {
 }
 
 function folderElement(title: string, href: string): string[] {
-  const text = escaped(title);
-  return [`    <catalogRef name="${text}" xlink:title="${text}" xlink:href="${escaped(href)}"/>`];
+  const text = xmlText(title);
+  return [`    <catalogRef name="${text}" xlink:title="${text}" xlink:href="${xmlText(href)}"/>`];
 }
 
 function withSlashes(folder: string): string {
   return folder.replaceAll(FOLDER_END, "/");
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-
-/** Escapes a text for attributes. Characters that XML 1.0 cannot have become U+FFFD. */
-function escaped(text: string): string {
-  return text.replace(/[&<>"\p{Cc}\p{Cs}\ufffe\uffff]/gu, (character) => ENTITIES[character] ?? "\ufffd");
 }

@@ -199,7 +199,7 @@ function tileJson({ serviceUrl, rawPath, query }: RouteRequest, array: ArrayView
   const bounds = [west, Math.max(south, -MAX_LATITUDE), Math.min(east, 180), Math.min(north, MAX_LATITUDE)];
   return {
     tilejson: "3.0.0",
-    name: titleOf(array),
+    name: layer.title,
     scheme: "xyz",
     tiles: [`${serviceUrl}${folder}/{z}/{x}/{y}.png${query === "" ? "" : `?${query}`}`],
     minzoom: 0,
@@ -215,7 +215,7 @@ function legendDocument(
   { range, scale, isReversed = false }: TileQuery,
 ): object {
   const { units } = array.variable.attrs;
-  const common = { title: titleOf(array), units: typeof units === "string" ? units : null };
+  const common = { title: layer.title, units: typeof units === "string" ? units : null };
   if (layer.categories !== undefined)
     return {
       ...common,
@@ -229,12 +229,4 @@ function legendDocument(
     (_, at) => `#${table.toString("hex", 3 * at, 3 * at + 3)}`,
   );
   return { ...common, range: [low, high], scale: name, reversed: isReversed, colours };
-}
-
-function titleOf({ variable }: ArrayView): string {
-  const { long_name, standard_name } = variable.attrs;
-  return (
-    [long_name, standard_name].find((each) => typeof each === "string" && each !== "")?.toString() ??
-    variable.path
-  );
 }

@@ -39,7 +39,7 @@ export function decodePng(bytes: Uint8Array): DecodedPng {
     throw new Error("expected 8-bit indices, not interlaced");
   const palette = part("PLTE");
   if (palette.length % 3 !== 0 || palette.length > 768) throw new Error(`PLTE of ${palette.length} bytes`);
-  const alphas = part("tRNS");
+  const alphas = parts.get("tRNS") ?? new Uint8Array(0);
   const lines = inflateSync(part("IDAT"));
   if (lines.length !== height * (width + 1)) throw new Error(`${lines.length} bytes of scanlines`);
   const indices = new Uint8Array(width * height);
