@@ -76,6 +76,8 @@ export interface SharedMemoryLease {
 
 /** Smallest piece. Lengths are powers of two, so that chunks of different lengths use the same pieces. */
 const MIN_PIECE_BYTES = 16 * 1024;
+/** Longer bytes are not shared but moved: the pieces would stay. */
+const MAX_PIECE_BYTES = 32 * 2 ** 20;
 
 /** Creates memory without any pieces. @param maxBytes Bound of the pieces, leased and free. */
 export function createSharedMemory(maxBytes: number): SharedMemory {
@@ -87,7 +89,7 @@ export function createSharedMemory(maxBytes: number): SharedMemory {
     const length = 2 ** Math.ceil(Math.log2(Math.max(byteLength, MIN_PIECE_BYTES)));
     const found = free.get(length)?.pop();
     if (found !== undefined) return found;
-    if (total + length > maxBytes) return undefined;
+    if (length > MAX_PIECE_BYTES || total + length > maxBytes) return undefined;
     total += length;
     return new SharedArrayBuffer(length);
   }

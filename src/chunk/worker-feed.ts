@@ -20,6 +20,7 @@ import {
 import type { EncodingPlan } from "../zarr/plan/encoding-plan.js";
 import { storedChunksOfTask } from "../zarr/plan/item-pick.js";
 import { maxStoredByteLength } from "../zarr/plan/max-stored-byte-length.js";
+import { inLots, type MakeChunk } from "./lots.js";
 import { createSharedMemory, type SharedMemoryLease } from "./memory.js";
 
 /** Chunks whose stored bytes are read at a time: many, since each waits for another machine. */
@@ -109,14 +110,13 @@ async function readBytes(wanted: WantedChunk, reading: Reading): Promise<GivenBy
   if (isKept) names.push(name);
   if (known !== undefined && known.version === (await reader.version(coords, { signal })).token)
     return { version: known.version, variant, bytes: lease.place(known.bytes) };
-  // What is kept is not in memory that others get later.
-  const allocate = isKept ? {} : { allocate: lease.allocate };
-  const stored = await reader.read(coords, { maxByteLength, signal, ...allocate });
+  const stored = await reader.read(coords, { maxByteLength, signal, allocate: lease.allocate });
   // The version of an absent chunk is its shard's, if there is one.
   if (stored === undefined)
     return { version: (await reader.version(coords, { signal })).token, bytes: undefined };
   const { bytes, version } = stored;
-  if (isKept) recent.set(name, { bytes, version });
+  // A copy: the memory of the lease is another's later. Long bytes move to the worker.
+  if (isKept && bytes.length <= MAX_RECENT_BYTES) recent.set(name, { bytes: bytes.slice(), version });
   return { version, variant, bytes: lease.place(bytes) };
 }
 
@@ -206,9 +206,6 @@ function keyOf({ part, coords }: ChunkPiece): string {
   return `${part}\n${coords.join(".")}`;
 }
 
-/** Makes a chunk; see `EncodePool.makeChunk`. */
-export type MakeChunk = (task: ChunkTask, signal?: AbortSignal) => Promise<ChunkOutcome>;
-
 /** Stored chunks behind one served chunk that are read at a time. */
 const CONCURRENCY = 16;
 /** Stored bytes that stay for neighbouring served chunks, which are often made of the same stored chunk. */
@@ -251,10 +248,15 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     return feed;
   }
 
+  /** Returns a task as a worker gets it. */
+  function fedTask(task: ChunkTask): ChunkTask {
+    const fed = { ...task, plan: feedOf(task.plan).plan };
+    return task.others === undefined ? fed : { ...fed, others: task.others.map(fedTask) };
+  }
+
   /** @param read Reads the stored chunks. */
   async function feedAndMake(
     task: ChunkTask,
-    feed: Feed,
     read: (reading: Reading) => Promise<GivenChunk[]>,
     signal: AbortSignal | undefined,
   ): Promise<ChunkOutcome> {
@@ -263,7 +265,7 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     let hasEnded = false;
     try {
       const stored = await read(reading);
-      const outcome = await makeChunk({ ...task, plan: feed.plan, stored }, signal);
+      const outcome = await makeChunk({ ...fedTask(task), stored }, signal);
       hasEnded = outcome.status !== "failed";
       // Bytes that cannot be decoded are read again. After `cancelled`, the worker has answered or has never begun.
       hasEnded ||= outcome.status === "failed" && outcome.error.code === "cancelled";
@@ -294,11 +296,11 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     const chunks = await findPieces(task, reader);
     const byteLength = bytesToRead(chunks);
     const read = (reading: Reading) => readPieces(plan, feed.name, chunks, reading);
-    const run = () => feedAndMake(task, feed, read, signal);
+    const run = () => feedAndMake(task, read, signal);
     return byteLength === 0 ? run() : runInLimits(plan.source, feed.name, byteLength, run, signal);
   }
 
-  return async (task, signal) => {
+  return inLots(async (task, signal) => {
     const { plan } = task;
     const { source } = plan;
     if (!isReadForWorkers(source)) return makeChunk(task, signal);
@@ -307,19 +309,19 @@ export function createWorkerFeed(makeChunk: MakeChunk): MakeChunk {
     try {
       if (placeOf !== undefined) {
         await assertUnchanged(task, feed.reader);
-        return await makeChunk({ ...task, plan: feed.plan, stored: findAll(task, placeOf) }, signal);
+        return await makeChunk({ ...fedTask(task), stored: findAll(task, placeOf) }, signal);
       }
       if (source.kind === "parts") {
         const run = () => makeOfParts(task, feed, source.openReader(), signal);
         return await joined.run(source.store, run, signal);
       }
       const byteLength = feed.byteLength * storedChunksOfTask(task).length;
-      const run = () => feedAndMake(task, feed, (reading) => readAll(task, feed, reading), signal);
+      const run = () => feedAndMake(task, (reading) => readAll(task, feed, reading), signal);
       return await runInLimits(source, feed.name, byteLength, run, signal);
     } catch (error) {
       return { status: "failed", error: errorToData(error) };
     }
-  };
+  });
 }
 
 /** Reading for one plan. */

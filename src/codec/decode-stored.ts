@@ -161,9 +161,10 @@ export function decodeStored(
   coords: readonly number[],
   isKept = isShared(input.plan, coords),
 ): Promise<DecodedChunk | undefined> {
-  const { plan, memory, timings } = input;
+  const { plan, memory, timings, decoded } = input;
   const hasSteps = plan.decode.length > 0 || plan.variants !== undefined;
-  const key = hasSteps && isKept ? `${plan.id}\n${coords.join(".")}` : undefined;
+  const ownKey = hasSteps && isKept ? `${plan.id}\n${coords.join(".")}` : undefined;
+  const key = decoded?.isOfLot ? coords.join(".") : ownKey;
   const decode = async () => {
     const stored = await readStored(input, coords);
     if (stored === undefined) return undefined;

@@ -41,7 +41,10 @@ type MadeChunk =
   | { readonly status: "absent" };
 
 /** The result of making a chunk. Errors are data, because they lose class and fields between threads. */
-export type ChunkOutcome = MadeChunk | { readonly status: "failed"; readonly error: ErrorData };
+export type ChunkOutcome = (MadeChunk | { readonly status: "failed"; readonly error: ErrorData }) & {
+  /** Those of the task's `others`. Undefined if it has none, or all failed as it did. */
+  readonly others?: readonly ChunkOutcome[];
+};
 
 /** The input of one served chunk, and how it is to come out. */
 type ChunkJob = ChunkInput & MakeChunkOptions;

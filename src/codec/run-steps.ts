@@ -96,6 +96,8 @@ export interface DecodedChunks {
   readonly cache: DecodedCache;
   /** Key of the chunk source. */
   readonly sourceKey: string;
+  /** Whether the cache is of one lot of tasks, which need the same chunks: then it gets each of them. Default false. */
+  readonly isOfLot?: boolean;
 }
 
 /** Milliseconds per stage, added up while a chunk is made. */

@@ -1,7 +1,9 @@
 import nodeZlib from "node:zlib";
 import { messageOf, ZpublishError } from "../errors.js";
+import { runNow } from "../event-loop/cooperative-task.js";
 import { type Codec, checkDecodedLength, checkEncodable, corrupt, plainBytes } from "./codec.js";
 import { type InflateSync, inflate } from "./deflate.js";
+import { decodeZstdSteps } from "./plain/zstd-decoder.js";
 import { measureZstd, withContentSize } from "./plain/zstd-frame.js";
 
 /*
@@ -92,6 +94,11 @@ export function loadNumcodecsZstd(): Promise<NumcodecsModule> {
  */
 const MAX_UNANNOUNCED_BYTES = 64 * 2 ** 20;
 
+/** Decoded bytes from which on numcodecs.js is not used: its heap, which stays, would have them and the encoded ones. */
+const MAX_HEAP_BYTES = 64 * 2 ** 20;
+/** Bit of a frame header's first byte (RFC 8878, section 3.1.1.1.1). */
+const CHECKSUM_FLAG = 4;
+
 const MIN_LEVEL = -131072;
 const MAX_LEVEL = 22;
 
@@ -131,6 +138,8 @@ export const zstd: Codec = {
       const decodedByteLength = min === max ? max : step.decodedByteLength;
       return inflate("zstd", zstdDecompressSync, bytes, { ...step, decodedByteLength });
     }
+    if (min === max && max > MAX_HEAP_BYTES && frames === 1 && (bytes[4]! & CHECKSUM_FLAG) === 0)
+      return runNow(decodeZstdSteps(bytes, max, undefined, max));
     // numcodecs.js allocates the upper bound before it decodes.
     const known = min === max || planned === null ? bytes : withContentSize(bytes, planned);
     try {

@@ -4,6 +4,7 @@ import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js
 import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../colour/colour-scales.js";
 import { type DatasetSnapshot, findArray, type ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
+import { createSlice } from "../event-loop/cooperative-task.js";
 import { parseQuery, readInteger, wrongParameter } from "../http/query.js";
 import type { BodyReply, RouteRequest } from "../http/reply.js";
 import type { QueryParameter } from "../http/router.js";
@@ -46,6 +47,8 @@ const thumbnailPlugin = {
 } satisfies Plugin;
 export default thumbnailPlugin;
 
+const slice = createSlice();
+
 async function servePicture(context: CoreContext, { params, query }: RouteRequest): Promise<BodyReply> {
   const { indices, ...style } = parsePictureQuery(query);
   const snapshot = context.datasets.get(params.dataset_id as string);
@@ -77,6 +80,8 @@ async function servePicture(context: CoreContext, { params, query }: RouteReques
       readDirection(each, context.previews, isAcross),
     ),
   );
+  // A hundred pictures may have waited for the same directions.
+  while (slice.isOver()) await slice.next();
   const picture = planOnce(context, snapshot, choice, style, () => planPicture(choice, style, flips));
   return context.chunks.serve(choice.snapshot, picture, { key: place.join(".") }, undefined, "image/png");
 }

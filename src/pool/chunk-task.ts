@@ -21,8 +21,10 @@ export interface ChunkTask {
   readonly cancelled?: Int32Array;
   /** Version of the stored bytes, if the caller knows it. The quarantine treats another version as another chunk. */
   readonly version?: string | undefined;
-  /** The stored chunks behind it, if the plan's source is `given`. */
+  /** The stored chunks behind it, if the plan's source is `given`. Bytes that are not in shared memory move to the worker. */
   readonly stored?: readonly GivenChunk[];
+  /** Tasks of the same stored chunks, which are made with this one: their outcomes are `others` of its own. */
+  readonly others?: readonly Omit<ChunkTask, "others" | "stored">[];
 }
 
 /** A stored chunk that was read for a worker, or found for it. */
@@ -66,6 +68,14 @@ export interface WorkerTask {
   readonly into: ArrayBuffer | undefined;
 }
 
+/** Lists the memory that a worker takes over with a task. */
+export function movedMemory({ task, into }: WorkerTask): ArrayBuffer[] {
+  const { stored = [] } = "module" in task ? {} : task;
+  const given = stored.flatMap((chunk) => [chunk, ...(chunk.pieces ?? []).map((piece) => piece.given)]);
+  const buffers = [into, ...given.map(({ bytes }) => bytes?.buffer)];
+  return [...new Set(buffers.filter((buffer) => buffer instanceof ArrayBuffer))];
+}
+
 /** A call of the default export of a module. */
 export interface ModuleCall {
   /** URL of the module. */
@@ -88,10 +98,13 @@ export function failedCall({ module }: Pick<ModuleCall, "module">, error: unknow
 }
 
 /**
- * The answer of a worker. `worn-out`: it has not begun the task and has to be replaced, because only the end of its thread
- * releases WebAssembly memory.
+ * The answer of a worker. `worn-out`: it has not begun the task, which comes back, and has to be replaced, because only the end of its
+ * thread releases WebAssembly memory.
  */
-export type TaskAnswer = ChunkOutcome | CallOutcome | { readonly status: "worn-out" };
+export type TaskAnswer =
+  | ChunkOutcome
+  | CallOutcome
+  | { readonly status: "worn-out"; readonly task: ChunkTask };
 
 /** Several tasks for one caller. They end early when it aborts, or when one of them fails. */
 export interface Work {

@@ -2,7 +2,7 @@ import type { Worker } from "node:worker_threads";
 import { FixedQueue, Piscina } from "piscina";
 import { messageOf, ZpublishError } from "../errors.js";
 import { settlesWithin } from "../event-loop/settles-within.js";
-import { failedCall, type TaskAnswer, type WorkerData, type WorkerTask } from "./chunk-task.js";
+import { failedCall, movedMemory, type TaskAnswer, type WorkerData, type WorkerTask } from "./chunk-task.js";
 
 /** One worker. Its thread starts with the first task and ends after a minute without one. */
 interface ChunkWorker {
@@ -136,7 +136,7 @@ export function createChunkWorker(options: ChunkWorkerOptions): ChunkWorker {
   /** @throws Error if the system has no thread to give. */
   function post(task: WorkerTask): Promise<TaskAnswer> {
     try {
-      return piscina.run(task, { transferList: task.into === undefined ? [] : [task.into] });
+      return piscina.run(task, { transferList: movedMemory(task) });
     } catch (error) {
       // The task is in the queue all the same; its promise would be rejected unhandled.
       while (queue.size > 0) queue.shift();

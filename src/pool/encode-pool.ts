@@ -14,6 +14,7 @@ import {
   defaultMemoryBudget,
   type ModuleCall,
   memoryOfTask,
+  movedMemory,
   type TaskAnswer,
   type WorkerData,
 } from "./chunk-task.js";
@@ -144,8 +145,11 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
   );
   const counts = createPoolCounts(queue, workers);
 
-  async function work({ task, id, name, fields }: Job): Promise<Exclude<TaskAnswer, { status: "worn-out" }>> {
+  async function work(job: Job): Promise<Exclude<TaskAnswer, { status: "worn-out" }>> {
+    const { id, name, fields } = job;
+    let { task } = job;
     log.debug(fields, "module" in task ? "calling a function" : "making a chunk");
+    const isMoved = movedMemory({ task, into: undefined }).length > 0;
     for (let isRetry = false; ; ) {
       const worker = await workers.acquire(isRetry);
       const startedAt = performance.now();
@@ -157,6 +161,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
           countOutcome(counts, answer);
           return answer;
         }
+        task = answer.task;
         workers.discard(worker, true);
       } catch (error) {
         const death = error as WorkerDeath;
@@ -169,7 +174,7 @@ export function createEncodePool(options: EncodePoolOptions): EncodePool {
         }
         log.error({ err: death, ...fields }, `a worker ${CAUSES[death.kind]}`);
         const maxRetryMs = Math.min(RETRY_WITHIN_MS, taskTimeoutMs / 2);
-        if (isRetry || death.kind === "timedOut" || performance.now() - startedAt > maxRetryMs) {
+        if (isRetry || isMoved || death.kind === "timedOut" || performance.now() - startedAt > maxRetryMs) {
           const limit = death.kind === "timedOut" ? ` of ${taskTimeoutMs} ms` : "";
           const reason = `${name} ${CAUSES[death.kind]}${limit}`;
           if (id !== undefined) {
@@ -246,7 +251,8 @@ function jobOfChunk(task: ChunkTask): Job {
   const chunk = chunkCoords.join(".") || "0";
   const name = `array '${plan.path}': the worker for chunk ${chunk}`;
   // Which one of several chunks killed a worker is not known.
-  const chunks = task.pick === undefined ? [chunkCoords] : storedChunksOfTask(task);
+  const isOne = task.pick === undefined && task.others === undefined;
+  const chunks = isOne ? [chunkCoords] : storedChunksOfTask(task);
   const id = `${key}${chunks.map((each) => each.join(".")).join(" ")}\n${version ?? ""}`;
   return { task, key, id, name, fields: { path: plan.path, chunkCoords } };
 }
@@ -311,6 +317,7 @@ function createPoolCounts(queue?: Limiter, workers?: WorkerSet): PoolCounts {
 /** Counts the outcome of a worker. */
 function countOutcome(counts: PoolCounts, outcome: ChunkOutcome | CallOutcome): void {
   counts.completed++;
+  if ("others" in outcome) for (const other of outcome.others ?? []) countOutcome(counts, other);
   if (outcome.status !== "encoded") return;
   const { read, decode, encode } = outcome.timings;
   counts.stages.read.observe(read / 1000);

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { pickItems } from "../codec/items/pick-items.js";
 import { type ChunkOutcome, makeChunk } from "../codec/make-chunk.js";
 import { createDecodedCache, type DecodedCache, type DecodedChunks } from "../codec/run-steps.js";
@@ -29,6 +31,7 @@ import {
   type GivenBytes,
   type GivenChunk,
   type ModuleCall,
+  memoryOfTask,
 } from "./chunk-task.js";
 
 /** Local files and stores that a worker opens, and keeps open. */
@@ -84,6 +87,8 @@ function readerOfBytes(
       if (place !== undefined)
         return readPlace(places.filesOf(place.directory), place, { allocate, maxByteLength });
       if (bytes === undefined) return undefined;
+      if (bytes.buffer instanceof ArrayBuffer)
+        return { bytes: bytes as Uint8Array<ArrayBuffer>, version: version ?? "", variant };
       // Codecs expect memory that is not shared.
       const own = allocate?.(bytes.length) ?? new Uint8Array(bytes.length);
       own.set(bytes);
@@ -192,18 +197,59 @@ export function createTaskRunner(
     return { reader: openGivenReader(stored, places), decoded: { cache, sourceKey: source.name } };
   }
 
-  return async (task, into) => {
-    const { plan, chunkCoords, pick, cancelled } = task;
-    try {
-      if (loadZstd !== undefined && usesZstd(task)) await loadZstd();
-      const { reader, decoded } = readerOf(task);
-      if (pick !== undefined)
-        return await pickItems(plan, pick, reader, { decoded, into, isCancelled: () => isSet(cancelled) });
-      return await makeChunk(plan, chunkCoords, reader, { decoded, into, withChecksum });
-    } catch (error) {
-      return { status: "failed", error: errorToData(error) };
+  function runOne(
+    { plan, chunkCoords, pick, cancelled }: ChunkTask,
+    { reader, decoded }: CachedReader,
+    into?: ArrayBuffer,
+  ): Promise<ChunkOutcome> {
+    return outcomeOf(async () => {
+      if (pick === undefined) return makeChunk(plan, chunkCoords, reader, { decoded, into, withChecksum });
+      return pickItems(plan, pick, reader, { decoded, into, isCancelled: () => isSet(cancelled) });
+    });
+  }
+
+  async function runAll(task: ChunkTask, into?: ArrayBuffer): Promise<ChunkOutcome> {
+    if (loadZstd !== undefined && usesZstd(task)) await loadZstd();
+    const source = readerOf(task);
+    if (task.others === undefined) return runOne(task, source, into);
+    const decoded = { cache: createDecodedCache(Number.POSITIVE_INFINITY), sourceKey: "", isOfLot: true };
+    const outcome = await runOne(task, { ...source, decoded }, into);
+    // The others need the same bytes.
+    if (outcome.status === "failed" && outcome.error.code === "corrupt-chunk") return outcome;
+    const others: ChunkOutcome[] = [];
+    for (const other of task.others) others.push(await runOne(other, { ...source, decoded }));
+    return { ...outcome, others };
+  }
+
+  return async (task: { -readonly [K in keyof ChunkTask]: ChunkTask[K] }, into) => {
+    const isLarge = memoryOfTask(task) > MUCH_MEMORY;
+    const outcome = await outcomeOf(() => runAll(task, into));
+    if (isLarge) {
+      delete task.stored;
+      collectGarbage();
     }
+    return outcome;
   };
+}
+
+async function outcomeOf(make: () => Promise<ChunkOutcome>): Promise<ChunkOutcome> {
+  try {
+    return await make();
+  } catch (error) {
+    return { status: "failed", error: errorToData(error) };
+  }
+}
+
+/** Memory of a task after which the garbage collector runs. It would run after the next such task has begun. */
+const MUCH_MEMORY = 128 * 2 ** 20;
+
+let collect: (() => void) | undefined;
+
+/** Runs the garbage collector: some milliseconds, since the heap of a worker is small. */
+function collectGarbage(): void {
+  setFlagsFromString("--expose-gc");
+  collect ??= runInNewContext("gc") as () => void;
+  collect();
 }
 
 /**

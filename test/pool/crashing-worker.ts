@@ -13,7 +13,7 @@ export default async function makeChunk({ task }: WorkerTask): Promise<TaskAnswe
     case 3:
       if (!existsSync(plan.path)) {
         writeFileSync(plan.path, "");
-        return { status: "worn-out" };
+        return { status: "worn-out", task: task as ChunkTask };
       }
       break;
     case 4:

@@ -76,6 +76,15 @@ t.test("a chunk whose worker crashed by accident is made by another", async (t) 
   t.match(pool.stats, { retried: 1, quarantined: 0, failed: 0, workerDeaths: { crashed: 1 } });
 });
 
+t.test("a task whose stored bytes went to the worker that it killed is not tried again", async (t) => {
+  const pool = openPool(t, { workerFile: crashing });
+  const stored = [{ coords: [0, 0], version: "1", bytes: new Uint8Array(9) }];
+  const outcome = await pool.makeChunk({ ...order(2, "moved"), stored });
+  t.match(outcome, { status: "failed", error: { code: "codec-failed" } });
+  t.equal(stored[0]?.bytes.length, 0, "they are moved, not copied");
+  t.match(pool.stats, { retried: 0, workerDeaths: { crashed: 1 } });
+});
+
 t.test("a chunk that killed workers is not tried again for a while, unless it was rewritten", async (t) => {
   const pool = openPool(t, { workerFile: crashing, threads: 1 });
   const task = { ...order(2), version: "a" };

@@ -22,6 +22,7 @@ async function textOf(store: ByteStore, key: string): Promise<string | undefined
 }
 
 const code = (expected: string) => ({ name: "ZpublishError", code: expected });
+const MIB = 2 ** 20;
 const long = randomBytes(100_000);
 const basic: readonly ZipEntry[] = [
   { name: "zarr.json", content: "{}" },
@@ -106,6 +107,26 @@ t.test(
     const whole = Buffer.alloc(17 * 2 ** 20, content);
     const archive = await open([{ name: "v", content: whole, isDeflated: true, level: 0 }]);
     t.ok(whole.equals((await archive.store.read("v"))!.bytes));
+  },
+);
+
+t.test(
+  "ranges of an entry that is too long to be kept are inflated in one go if they come in order",
+  async (t) => {
+    const content = Buffer.alloc(66 * MIB);
+    for (let at = 0; at < content.length; at += MIB) content.writeUInt32LE(at + 1, at);
+    const { container, store } = await open([{ name: "v", content, isDeflated: true, level: 0 }]);
+    container.takeRequests();
+    const readAt = async (offset: number) => {
+      const found = await store.read("v", { range: { offset, byteLength: 4 } });
+      t.equal(Buffer.from(found!.bytes).readUInt32LE(), offset + 1);
+      return container.takeRequests().filter((request) => request.startsWith("read")).length;
+    };
+    let reads = 0;
+    for (let at = 0; at < content.length; at += MIB) reads += await readAt(at);
+    t.ok(reads <= 2 * 66 + 2, `${reads} reads of half a mebibyte`);
+    t.ok((await readAt(40 * MIB)) <= 2, "what came last is kept, but for what is read ahead");
+    t.ok((await readAt(MIB)) >= 3, "and what came first is not");
   },
 );
 

@@ -9,6 +9,8 @@ export interface ZipEntry {
   readonly isDeflated?: boolean;
   /** Level of deflate; 0 stores bytes as they are. Default 6. */
   readonly level?: number;
+  /** The deflated bytes, if they are known. */
+  readonly deflated?: Uint8Array;
   /** Default: what the content has. */
   readonly method?: number;
   /** Default: UTF-8. */
@@ -42,10 +44,16 @@ export function writeZip(entries: readonly ZipEntry[], options: ZipOptions = {})
   const directory: Uint8Array[] = [];
   let offset = 0;
   for (const entry of entries) {
-    const { isDeflated = false, localExtra = EMPTY, directoryExtra = EMPTY, isZip64 = false } = entry;
+    const {
+      deflated,
+      isDeflated = deflated !== undefined,
+      localExtra = EMPTY,
+      directoryExtra = EMPTY,
+      isZip64 = false,
+    } = entry;
     const name = typeof entry.name === "string" ? Buffer.from(entry.name) : entry.name;
-    const content = Buffer.from(entry.content);
-    const stored = isDeflated ? deflateRawSync(content, { level: entry.level ?? 6 }) : content;
+    const content = typeof entry.content === "string" ? Buffer.from(entry.content) : entry.content;
+    const stored = deflated ?? (isDeflated ? deflateRawSync(content, { level: entry.level ?? 6 }) : content);
     const common = Buffer.alloc(26);
     common.writeUInt16LE(isZip64 ? 45 : 20, 0);
     common.writeUInt16LE(entry.flags ?? 0x0800, 2);

@@ -11,6 +11,8 @@ import {
 } from "./wasm-memory.js";
 
 const VECTOR_BYTES = 16;
+/** Longest bytes of a lease in the kernel's memory, which stays. */
+const MAX_LEASED_BYTES = 32 * 2 ** 20;
 
 /** An operation on places in the memory of an instance. */
 type Operation<T> = (exports: KernelExports, source: number, target: number, scratch: number) => T;
@@ -57,7 +59,7 @@ export function createKernel() {
     return {
       allocate(byteLength) {
         if (isEnded) throw new Error("expected a lease that has not ended");
-        return memory.allocateLong(byteLength);
+        return byteLength > MAX_LEASED_BYTES ? new Uint8Array(byteLength) : memory.allocateLong(byteLength);
       },
       mark: memory.mark,
       rewind: memory.rewind,

@@ -388,6 +388,7 @@ export function parseZstdDictionary(bytes: Uint8Array): ZstdDictionary {
 /**
  * Decodes one frame in steps.
  * @param maxByteLength Bound of the decoded bytes.
+ * @param likely Room at first. Default: thrice the encoded bytes.
  * @returns A view of a longer buffer.
  * @throws ZpublishError `corrupt-chunk`
  */
@@ -395,6 +396,7 @@ export function* decodeZstdSteps(
   bytes: Uint8Array,
   maxByteLength: number,
   dictionary?: ZstdDictionary,
+  likely: number = Math.min(maxByteLength, bytes.length * 3),
 ): CooperativeTask<Uint8Array<ArrayBuffer>> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (bytes.length < 9 || view.getUint32(0, true) !== FRAME_MAGIC) throw invalid("a frame");
@@ -405,7 +407,6 @@ export function* decodeZstdSteps(
   const { content = new Uint8Array(0), huffman, tables = [], repeats = [1, 4, 8] } = dictionary ?? {};
   const entropy: Entropy = { huffman, tables: [...tables], repeats: Int32Array.from(repeats) };
   const limit = content.length + maxByteLength;
-  const likely = Math.min(maxByteLength, bytes.length * 3);
   const output: Output = { bytes: new Uint8Array(content.length + likely), end: content.length };
   output.bytes.set(content);
   for (let isLast = false; !isLast; ) {

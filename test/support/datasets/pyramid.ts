@@ -1,6 +1,7 @@
 import type { ChunkCache } from "../../../src/cache/chunk-cache.js";
+import type { MakeChunk } from "../../../src/chunk/lots.js";
 import { createChunkService } from "../../../src/chunk/serve-chunk.js";
-import { createWorkerFeed, type MakeChunk } from "../../../src/chunk/worker-feed.js";
+import { createWorkerFeed } from "../../../src/chunk/worker-feed.js";
 import type { DatasetConfig } from "../../../src/config/config.js";
 import type { DatasetSnapshot, ServedArray } from "../../../src/dataset/dataset.js";
 import { createLevelArray, type LevelRequest } from "../../../src/dataset/overviews/level-array.js";
