@@ -1,6 +1,7 @@
 import type { Test } from "tap";
 import { defaultValues, optionConfig } from "../../../src/config/options.js";
 import { BUILT_IN_PLUGINS } from "../../../src/config/select-plugins.js";
+import { createEncodePool, type EncodePool, type EncodePoolOptions } from "../../../src/pool/encode-pool.js";
 import type { ServerConfig } from "../../../src/server/open-app.js";
 import { openServer, type ServerParts } from "../../../src/server/server.js";
 import { createTestLog } from "./serve-routes.js";
@@ -13,6 +14,19 @@ export const ALL_PLUGINS = BUILT_IN_PLUGINS.map((name) => ({ name }));
 /** Access rules with some that are not the defaults. */
 export function accessOf(given: Partial<ServerConfig["access"]>): ServerConfig["access"] {
   return { ...optionConfig(defaultValues({})).access, ...given };
+}
+
+/**
+ * Creates a pool whose threads start with the first chunk, not with the server: most servers of tests need none, and the start of one takes
+ * a fifth of a second of the processor.
+ */
+function createIdlePool(options: EncodePoolOptions): EncodePool {
+  const pool = createEncodePool(options);
+  return {
+    ...pool,
+    makeChunk: (task, signal) =>
+      task.plan.path === "probe" ? Promise.resolve({ status: "absent" }) : pool.makeChunk(task, signal),
+  };
 }
 
 /**
@@ -41,7 +55,7 @@ export async function startServer(
       drain: { delayMs: 0, timeoutMs: 0 },
       ...config,
     },
-    { log, ...parts },
+    { log, createPool: createIdlePool, ...parts },
   );
   t.teardown(() => server.close());
   const { url } = await server.listen();
