@@ -62,7 +62,7 @@ export type Verdict =
   | { readonly kind: "wrong"; readonly problem: string };
 
 const RIGHT: Verdict = { kind: "right" };
-/** No event excuses an answer that took longer: the program's limits for chunks and sources are a tenth of it. */
+/** No event excuses an answer that took longer: the program's limits for chunks and sources are a fifth of it. */
 const SLOWEST_MS = 20_000;
 /** How long excuses that are over are remembered. */
 const REMEMBERED_MS = 120_000;

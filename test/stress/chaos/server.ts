@@ -14,7 +14,7 @@ const READY_TIMEOUT_MS = 60_000;
 const END_TIMEOUT_MS = 30_000;
 /** Bounds small enough that the run meets them: `--refresh` and the timeouts in seconds. */
 export const REFRESH_SECONDS = 1;
-export const CHUNK_TIMEOUT_SECONDS = 2;
+export const CHUNK_TIMEOUT_SECONDS = 4;
 export const SOURCE_TIMEOUT_SECONDS = 2;
 
 export interface ChaosServerOptions {
