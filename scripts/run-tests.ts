@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
@@ -38,7 +38,10 @@ console.log(`# ${fileCount} files in ${secondsSince(started)} s`);
 console.log(`# { ${counts.map(([name, count]) => `${name}: ${count}`).join(", ")} }`);
 if (sum.fail > 0 || sum.total === 0) process.exitCode = 1;
 
-/** Files of this ring in these folders, and files that are named, of whatever ring. */
+/**
+ * Files of this ring in these folders, and files that are named, of whatever ring. Those that give themselves most time come first, so that
+ * no long one is left when the others have ended.
+ */
 function testFiles(paths: readonly string[]): string[] {
   const files = paths.flatMap((path) => {
     if (statSync(path).isFile()) return [path];
@@ -46,7 +49,14 @@ function testFiles(paths: readonly string[]): string[] {
       .filter((file) => file.endsWith(".test.js") && file.endsWith(".long.test.js") === values.long)
       .map((file) => `${path.replace(/\/$/, "")}/${file}`);
   });
-  return files.sort();
+  const limits = new Map(files.map((file) => [file, limitOf(file)]));
+  return files.sort().sort((a, b) => (limits.get(b) ?? 0) - (limits.get(a) ?? 0));
+}
+
+/** Milliseconds that a test file sets as its limit; 0 if it sets none. */
+function limitOf(file: string): number {
+  const [, limit = "0"] = /^t\.setTimeout\(([\d_]+)\)/m.exec(readFileSync(file, "utf8")) ?? [];
+  return Number(limit.replaceAll("_", ""));
 }
 
 async function runWaiting(): Promise<void> {
