@@ -77,11 +77,9 @@ t.test("repositories are to all clients what the stores are that they were made 
   const paths = await writeRepositories(t, fixtures);
   const { program, stores } = await serve(t, paths);
   for (const generation of GENERATIONS) {
-    for (const client of CLIENTS) {
-      await t.test(`${client} (${generation})`, { skip: clientsMissing(generation) }, (t) =>
-        compareStores(t, client, generation, fixtures, stores, hasNaN),
-      );
-    }
+    await t.test(`${CLIENTS} (${generation})`, { skip: clientsMissing(generation) }, (t) =>
+      compareStores(t, CLIENTS, generation, fixtures, stores, hasNaN),
+    );
   }
   await t.test("zarrita in Node.js", async (t) => {
     for (const each of stores) await compareWithZarrita(t, fixtures, each);
@@ -106,7 +104,7 @@ t.test("repositories are to all clients what the stores are that they were made 
       t,
       Object.fromEntries(Object.entries(paths).map(([store, path]) => [store, `${url}/${basename(path)}`])),
     );
-    await compareStores(t, "zarr", "trixie", fixtures, stores, hasNaN);
+    await compareStores(t, ["zarr"], "trixie", fixtures, stores, hasNaN);
   });
   // Clients could take a failure for an absent chunk.
   t.notMatch(program.run.stderr(), /"level":50/);

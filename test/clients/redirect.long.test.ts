@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import t, { type Test } from "tap";
 import { openReaderPage } from "../support/clients/browser-page.js";
-import { GENERATIONS } from "../support/clients/client-generation.js";
+import type { Generation } from "../support/clients/client-generation.js";
 import {
   type Fixtures,
   makeTemporaryDirectory,
@@ -49,20 +49,19 @@ async function serve(t: Test, base: string, store: object, env: Readonly<Record<
   return { server, served, redirects };
 }
 
-/** Reads everything with every client, and looks whether it was redirected. */
+/** Reads everything with every client of a generation, and looks whether it was redirected. Each generation has an origin of its own. */
 async function readAll(
   t: Test,
   fixtures: Fixtures,
   { server, served, redirects }: Awaited<ReturnType<typeof serve>>,
+  generation: Generation,
 ): Promise<void> {
-  for (const generation of GENERATIONS) {
-    for (const client of CLIENTS) {
-      await t.test(`${client} (${generation})`, { skip: clientsMissing(generation) }, async (t) => {
-        const before = redirects();
-        await compareStores(t, client, generation, fixtures, served);
-        t.ok(redirects() > before, `${redirects() - before} redirects`);
-      });
-    }
+  for (const client of CLIENTS) {
+    await t.test(`${client} (${generation})`, { skip: clientsMissing(generation) }, async (t) => {
+      const before = redirects();
+      await compareStores(t, [client], generation, fixtures, served);
+      t.ok(redirects() > before, `${redirects() - before} redirects`);
+    });
   }
   await t.test("zarrita in Node.js", async (t) => {
     const before = redirects();
@@ -100,7 +99,7 @@ t.test(
       "add_header Access-Control-Allow-Origin * always;",
     );
     const started = await serve(t, `${origin.url}/stores/`, {});
-    await readAll(t, fixtures, started);
+    await readAll(t, fixtures, started, "system");
   },
 );
 
@@ -122,7 +121,7 @@ t.test(
       { endpoint },
       { AWS_ACCESS_KEY_ID: credentials.accessKeyId, AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey },
     );
-    await readAll(t, fixtures, started);
+    await readAll(t, fixtures, started, "trixie");
     t.notMatch(JSON.stringify(started.server.log()), credentials.secretAccessKey);
   },
 );
