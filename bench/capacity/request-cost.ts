@@ -132,9 +132,10 @@ function* contestsOf(stores: Stores, origin: Origin, context: BenchContext): Gen
       `On n cores the throughput is at most n × 1 s ÷ µs/request, with processes and workers in the proportion of the times of their threads. ${CONNECTIONS} connections from one process on the other core.`,
     ],
   };
+  const kinds = context.size === "tiny" ? KINDS.filter((kind) => kind.isMade || kind.isNotModified) : KINDS;
   yield {
     title: "The same with two processes, or two workers, on both cores, which the load shares",
-    contestants: KINDS.flatMap((kind) => {
+    contestants: kinds.flatMap((kind) => {
       const args = kind.isMade ? ["--workers", "2"] : ["--processes", "2"];
       return measured(kind, `${kind.name}, ${args.join(" ")}`, { args, cores: "0,1" });
     }),

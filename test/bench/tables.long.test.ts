@@ -7,6 +7,7 @@ import { nginxVersion } from "../../bench/subjects/nginx.js";
 import { ROWS } from "../../bench/tables/rows.js";
 import { TABLES } from "../../bench/tables/tables.js";
 import { clientMissing } from "../support/clients/require-client.js";
+import { effort } from "../support/effort.js";
 import { icechunkMissing } from "../support/icechunk/open-icechunk.js";
 import { makeDirectory } from "../support/write-store.js";
 
@@ -20,7 +21,7 @@ const TEXT = { command: "", date: "", machine: {}, rounds: 1, seconds: 1, notes:
 let folders = 0;
 function contextWith(builds: readonly Build[]): BenchContext {
   return {
-    ...{ size: "tiny", rounds: 1, seconds: 0.3, builds, peers: [], hasSameHeaders: false },
+    ...{ size: "tiny", rounds: 1, seconds: 0.1, builds, peers: [], hasSameHeaders: false },
     parent: join(root, "data"),
     freshFolder(name) {
       const folder = join(root, `${name}-${folders++}`);
@@ -41,17 +42,16 @@ const CLIENTS: Readonly<Record<string, Parameters<typeof clientMissing>>> = {
   select: ["h5py", "netcdf4"],
 };
 
-/** Rows that differ from one of the others in sizes alone, or that the last test measures. */
-const LIKE_OTHERS: ReadonlySet<string> = new Set([
-  "cached-1mib",
-  "cached-64kib",
-  "passthrough-warm",
-  "zmetadata-50000",
+/** What every run measures: one row or table of each kind. With an effort of 1 it is all of them. */
+const ALWAYS: ReadonlySet<string> = new Set([
+  ...["passthrough-cold", "not-modified", "zmetadata", "codecs", "overviews", "warm", "memory"],
+  ...["request-cost", "collections", "joined-zarr", "references"],
 ]);
+const isWhole = effort(10) >= 10;
 
 /** What was measured says nothing here; only that it was, of answers that were right. */
 for (const [name, table] of Object.entries({ ...ROWS, ...TABLES })) {
-  if (LIKE_OTHERS.has(name)) continue;
+  if (!ALWAYS.has(name) && !isWhole) continue;
   const clients = CLIENTS[name];
   const missing =
     skip ||

@@ -13,7 +13,7 @@ import {
 } from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
-import { datasetId, datasetsOf, refusedBy, VARIANTS } from "../support/clients/served-variants.js";
+import { datasetId, datasetsOf, refusedBy, VARIANTS, waysOf } from "../support/clients/served-variants.js";
 
 t.setTimeout(500_000);
 
@@ -40,8 +40,8 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, variants), directory });
 
-  const jobs: ReadBackJob[] = variants.flatMap((variant) =>
-    stores.map((store) => ({
+  const jobs: ReadBackJob[] = stores.flatMap((store, index) =>
+    waysOf(index, variants).map((variant) => ({
       client: "gdal",
       store,
       url: server.storeUrl(datasetId(store, variant)),
@@ -50,7 +50,7 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
   );
   const { compared, differences } = await readBack(fixtures, jobs, generation);
   t.same(differences.slice(0, 20), [], `${differences.length} differences`);
-  t.ok(compared > 400, `${compared} arrays compared`);
+  t.ok(compared > 200, `${compared} arrays compared`);
 
   const url = server.storeUrl("air-stored");
   await t.test("gdalmdiminfo lists a store and a group of a tree", async (t) => {

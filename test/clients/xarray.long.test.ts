@@ -21,7 +21,8 @@ import {
 } from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
-import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
+import { datasetId, datasetsOf, VARIANTS, waysOf } from "../support/clients/served-variants.js";
+import { effort } from "../support/effort.js";
 
 /** Stores that xarray takes for a DataTree: coordinates of a group fit those of the groups above it. */
 const TREES: ReadonlySet<string> = new Set(["datatree2.zarr", "datatree3.zarr"]);
@@ -70,10 +71,12 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
 
   const jobs: ReadBackJob[] = [];
   for (const prefix of prefixesOf(generation)) {
-    for (const store of storesFor(generation, prefix, fixtures)) {
+    for (const [index, store] of storesFor(generation, prefix, fixtures).entries()) {
       const facts = fixtures.stores[store] as FixtureStore;
       const inPlace = canOpenInPlace(generation, facts);
-      for (const variant of variants) {
+      // What is below `zarr` is the same for both generations.
+      const isRead = generation === "trixie" && prefix === "zarr";
+      for (const variant of isRead ? variants.slice(0, 1) : waysOf(index, variants)) {
         const job = {
           client: "xarray",
           store,
@@ -85,8 +88,9 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
           inPlace,
         } as const;
         const decodings = decodingsOf(facts, inPlace, prefix).filter(
-          // Values are the same as stored in every variant; that they are decoded otherwise is seen in two.
-          (decode, _, all) => decode || all.length === 1 || variant === variants[0],
+          // Values are the same as stored in every variant. What they are when they are not decoded is seen in some stores.
+          (decode, _, all) =>
+            decode || all.length === 1 || (variant === variants[0] && index % 2 < effort(2)),
         );
         for (const group of facts.groups) {
           for (const decode of decodings) jobs.push({ ...job, group, decode });
@@ -94,10 +98,16 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
         if (generation === "trixie" && TREES.has(store)) jobs.push({ ...job, tree: true, note: "DataTree" });
         if (variant !== variants[0] || !decodings.includes(true)) continue;
         const group = facts.groups.at(-1);
-        jobs.push({ ...job, group, asStore: false, decode: true, note: "group=" });
-        jobs.push({ ...job, group: "/", decode: true, dask: true, note: "dask" });
-        if (store === "names.zarr" || (prefix === "zarr3" && facts.groups.length > 1)) continue;
-        jobs.push({ ...job, group, decode: true, consolidated: false, note: "not consolidated" });
+        const isListed = store !== "names.zarr" && (prefix === "zarr" || facts.groups.length === 1);
+        const ways: ReadBackJob[] = [
+          { ...job, group, asStore: false, decode: true, note: "group=" },
+          { ...job, group: "/", decode: true, dask: true, note: "dask" },
+          ...(isListed
+            ? [{ ...job, group, decode: true, consolidated: false, note: "not consolidated" }]
+            : []),
+        ];
+        // They take turns from store to store.
+        jobs.push(...ways.filter((_, way) => (way + index) % ways.length < effort(ways.length)));
       }
     }
   }
@@ -117,7 +127,7 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
     refusals: differences.length === 0 ? [] : refusals.slice(-40),
     answers: server.log().filter(({ status }) => status !== undefined).length,
   });
-  t.ok(compared > 1_000, `${compared} variables compared`);
+  t.ok(compared > 600, `${compared} variables compared`);
   const airDocument = await (await fetch(`${server.storeUrl("air-by-name")}/air/.zarray`)).json();
   t.match(airDocument, { chunks: [1, 25, 20], compressor: { id: "zstd", level: 1 }, filters: null });
   const noiseDocument = await (await fetch(`${server.storeUrl("air-by-name")}/noise/.zarray`)).json();

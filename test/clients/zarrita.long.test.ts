@@ -9,7 +9,7 @@ import {
 } from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing } from "../support/clients/require-client.js";
-import { datasetId, datasetsOf, variantsNamed } from "../support/clients/served-variants.js";
+import { datasetId, datasetsOf, variantsNamed, waysOf } from "../support/clients/served-variants.js";
 import { readTrueItems, zarritaDifference } from "../support/clients/true-values.js";
 import { readWithZarrita } from "../support/clients/zarrita-reader.js";
 import { fetchArrayDocuments, zarritaCanRead } from "../support/clients/zarrita-support.js";
@@ -32,8 +32,8 @@ t.test(
     const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, variants), directory });
     let compared = 0;
     const differences: string[] = [];
-    for (const variant of variants) {
-      for (const store of stores) {
+    for (const [index, store] of stores.entries()) {
+      for (const variant of waysOf(index, variants)) {
         const facts = fixtures.stores[store] as FixtureStore;
         const url = server.storeUrl(datasetId(store, variant));
         const documents = await fetchArrayDocuments(url);
@@ -57,7 +57,7 @@ t.test(
       }
     }
     t.same(differences.slice(0, 20), [], `${differences.length} differences`);
-    t.ok(compared > 500, `${compared} arrays compared`);
+    t.ok(compared > 100, `${compared} arrays compared`);
     checkCleanLog(t, server);
     await server.stop();
   },

@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t, { type Test } from "tap";
 import { packageVersion } from "../../src/observe/versions.js";
+import { effort } from "../support/effort.js";
 import { makeDirectory } from "../support/write-store.js";
 
 const PACK = fileURLToPath(new URL("../../scripts/pack/pack.js", import.meta.url));
@@ -112,7 +113,8 @@ t.test(
     });
 
     await t.test("a registry would take it", async (t) => {
-      for (const file of files) {
+      // Those of the platforms are alike.
+      for (const file of files.slice(0, 1 + effort(files.length - 1))) {
         const run = spawnSync("npm", ["publish", "--dry-run", file], { encoding: "utf8" });
         t.equal(run.status, 0, run.stderr);
         // It is not logged in.

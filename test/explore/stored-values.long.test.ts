@@ -13,7 +13,7 @@ import {
   serveDatasets,
 } from "../support/clients/fixtures.js";
 import { clientMissing } from "../support/clients/require-client.js";
-import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
+import { datasetId, datasetsOf, VARIANTS, waysOf } from "../support/clients/served-variants.js";
 import { readTrueItems } from "../support/clients/true-values.js";
 
 t.setTimeout(240_000);
@@ -34,8 +34,8 @@ t.test(
     let compared = 0;
     const differences: string[] = [];
     const problems = new Set<string>();
-    for (const variant of variants) {
-      for (const store of stores) {
+    for (const [index, store] of stores.entries()) {
+      for (const variant of waysOf(index, variants)) {
         const facts = fixtures.stores[store] as FixtureStore;
         const id = datasetId(store, variant);
         const session = await DatasetSession.open(
@@ -67,7 +67,7 @@ t.test(
     }
     await server.stop();
     t.same(differences.slice(0, 20), [], `${differences.length} differences`);
-    t.ok(compared > 300, `${compared} arrays compared`);
+    t.ok(compared > 150, `${compared} arrays compared`);
     for (const problem of problems) t.match(problem, /cannot be (?:decoded|shown) in a browser/);
     t.match(
       [...problems].join(" "),

@@ -1,3 +1,4 @@
+import { effort } from "../effort.js";
 import type { FixtureArray, FixtureCodec, FixtureStore, Fixtures } from "./fixtures.js";
 
 /**
@@ -83,6 +84,17 @@ export function leftOutOfPortable({ arrays }: FixtureStore): string[] {
 /** Picks variants by their names. */
 export function variantsNamed(...names: readonly string[]): readonly Variant[] {
   return VARIANTS.filter(({ name }) => names.includes(name));
+}
+
+/**
+ * Returns the variants in which a client reads a store: the first one, and as many of the others as the effort says. They take turns from
+ * store to store, so that each of them has its share of the stores.
+ * @param index Of the store, among those that the client reads.
+ */
+export function waysOf(index: number, variants: readonly Variant[]): readonly Variant[] {
+  const [first, ...others] = variants;
+  const count = effort(others.length);
+  return variants.filter((each, at) => each === first || (at + index) % others.length < count);
 }
 
 /** Of one store in one variant: the dataset's id, and what the configuration file says of it. */
