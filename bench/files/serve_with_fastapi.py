@@ -1,4 +1,4 @@
-"""Answers selections with xarray under FastAPI, as xpublish-edr does: serve_with_fastapi.py PORT PATTERN STORE
+"""Answers selections with xarray under FastAPI, as xpublish-edr does: serve_with_fastapi.py PATTERN STORE PORT
 
 PATTERN  NetCDF-4 files along time, opened once
 STORE    a Zarr store
@@ -14,7 +14,7 @@ import uvicorn
 import xarray as xr
 from fastapi import FastAPI, Request, Response
 
-port, pattern, store = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+pattern, store, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
 options = {"data_vars": "minimal", "coords": "minimal", "compat": "override"}
 files = xr.open_mfdataset(
     sorted(glob.glob(pattern)), engine="h5netcdf", combine="nested", concat_dim="time", decode_times=False, **options

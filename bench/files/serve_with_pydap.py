@@ -14,5 +14,6 @@ def read_piece(variable, key):
 
 
 netcdf_handler.LazyVariable.__getitem__ = read_piece
-sys.argv = ["pydap", "--data", sys.argv[1], "--port", sys.argv[2]]
+# The default closes the connection after each answer.
+sys.argv = ["pydap", "--worker-class", "gthread", "--data", sys.argv[1], "--port", sys.argv[2]]
 main()

@@ -67,6 +67,8 @@ export interface Contest {
   readonly contestants: readonly Contestant[];
   /** The figure of ranges and ratios. */
   readonly compared: string;
+  /** More figures whose every round is reported. */
+  readonly rounds?: readonly string[];
   /** Names of contestants that the others are divided by. */
   readonly against?: readonly string[];
   readonly aims?: readonly Aim[];

@@ -66,7 +66,7 @@ function linesOf({ measurements }: ContestResult): Line[] {
 }
 
 function contestSection(result: ContestResult): string[] {
-  const { title, compared, against = [], notes = [] } = result.contest;
+  const { title, compared, rounds = [], against = [], notes = [] } = result.contest;
   const lines = linesOf(result);
   const others = against.flatMap((name) => lineOf(lines, name) ?? []);
   const hasBase = lines.some(({ build }) => build !== "");
@@ -92,17 +92,17 @@ function contestSection(result: ContestResult): string[] {
   return [
     ...(title === undefined ? [] : [`### ${title}`, ""]),
     ...[...markdownTable(head, rows), ""],
-    ...everyRound(lines, compared),
+    ...[compared, ...rounds].flatMap((column) => everyRound(lines, column)),
     ...[...result.notes, ...notes].map((note) => `- ${note}`),
     "",
   ];
 }
 
-function everyRound(lines: readonly Line[], compared: string): string[] {
+function everyRound(lines: readonly Line[], column: string): string[] {
   const rounds = [...new Set(lines.flatMap(({ own }) => own.map(({ round }) => round)))];
   if (rounds.length < 2) return [];
-  const rows = lines.map((line) => [line.name, ...rounds.map((round) => valueIn(line, round, compared))]);
-  const head = [`${compared}, each round`, ...rounds.map((round) => String(round + 1))];
+  const rows = lines.map((line) => [line.name, ...rounds.map((round) => valueIn(line, round, column))]);
+  const head = [`${column}, each round`, ...rounds.map((round) => String(round + 1))];
   return [...markdownTable(head, rows), ""];
 }
 

@@ -1,8 +1,6 @@
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { type Child, PYTHON, runChild, startChild, stopChild } from "../children.js";
+import { PYTHON, runChild } from "../children.js";
 import { packageRoot } from "../data/bench-data.js";
-import { freePort } from "../free-port.js";
 import {
   type Aim,
   type BenchContext,
@@ -16,6 +14,7 @@ import { type LoadTarget, runLoad } from "../load/load.js";
 import { readProcessCost } from "../process-cost.js";
 import { type RunningZpublish, withZpublish } from "../start-zpublish.js";
 import { fetchBody } from "../subjects/check-answers.js";
+import { type ServingProgram, startServing } from "../subjects/serving-program.js";
 import { uwsSubject } from "../subjects/uws.js";
 import { compareWithFile, openFiles } from "./files.js";
 import { checkValues } from "./select.js";
@@ -60,50 +59,57 @@ export const dap: BenchTable = {
       yield box(folder, pydap, context, body);
       yield await series(folder, pydap, context);
     } finally {
-      if (pydap !== undefined) await stopChild(pydap.child);
+      await pydap?.stop();
     }
   },
 };
 
-interface Pydap extends LoadTarget {
-  readonly pid: number;
-  readonly child: Child;
-}
-
 /** Starts pydap's server, with one process of gunicorn; undefined if there is none. @throws Error if it ends */
-async function startPydap(folder: string): Promise<Pydap | undefined> {
+async function startPydap(folder: string): Promise<ServingProgram | undefined> {
   if (PYDAP_PATH === undefined) return undefined;
-  const port = await freePort();
-  const env = { ...process.env, PYTHONPATH: PYDAP_PATH };
-  const child = await startChild(PYTHON, [join(SCRIPTS, "serve_with_pydap.py"), folder, String(port)], {
-    env,
+  const script = join(SCRIPTS, "serve_with_pydap.py");
+  return startServing((port) => [PYTHON, [script, folder, port]], "/field.nc.dds", {
+    PYTHONPATH: PYDAP_PATH,
   });
-  const baseUrl = `http://127.0.0.1:${port}`;
-  while (!(await fetch(`${baseUrl}/field.nc.dds`).catch(() => undefined))?.ok) {
-    if (child.process.exitCode !== null) throw new Error(`pydap: ${child.errorText()}`);
-    await sleep(100);
-  }
-  return { baseUrl, pid: child.pid, child };
 }
 
-/** Path of the box at a server of OPeNDAP. @param url Of the dataset */
-function boxPath(url: string, { size }: BenchContext): string {
-  return `${url}.dods?field%5B0:1:${SIZES[size].boxSteps - 1}%5D%5B0:1:511%5D%5B0:1:511%5D`;
+type Range = readonly [first: number, last: number];
+
+/** Path of a box of `field` at a server of OPeNDAP. @param url Of the dataset */
+export function boxPath(url: string, ...ranges: readonly [time: Range, y: Range, x: Range]): string {
+  // Without steps, which Xpublish takes for the end.
+  return `${url}.dods?field${ranges.map(([first, last]) => `%5B${first}:${last}%5D`).join("")}`;
 }
 
-const DATASET = "/datasets/field/opendap/field.nc";
+/** Returns the values of the first array of an answer of OPeNDAP, as little-endian bytes of float32. */
+export function dodsValues(body: Buffer): Buffer {
+  const begin = body.indexOf("\n", body.indexOf("\nData:") + 1) + 1;
+  // The count of values comes twice before them.
+  const end = begin + 8 + 4 * body.readUInt32BE(begin);
+  return Buffer.from(body.subarray(begin + 8, end)).swap32();
+}
+
+/** Path of the dataset by OPeNDAP. */
+export const DATASET = "/datasets/field/opendap/field.nc";
+
+const wholeBox = (url: string, { size }: BenchContext) =>
+  boxPath(url, [0, SIZES[size].boxSteps - 1], [0, 511], [0, 511]);
 
 /** Compares the box with the file. @returns The answer of zpublish. @throws Error if values differ */
-async function compareDods(folder: string, pydap: Pydap | undefined, context: BenchContext): Promise<Buffer> {
+async function compareDods(
+  folder: string,
+  pydap: ServingProgram | undefined,
+  context: BenchContext,
+): Promise<Buffer> {
   const file = join(folder, "field.nc");
   return withZpublish(
     { datasets: { field: file }, scratch: context.freshFolder("compare") },
     async (server) => {
-      const urls = [boxPath(server.baseUrl + DATASET, context)];
-      if (pydap !== undefined) urls.push(boxPath(`${pydap.baseUrl}/field.nc`, context));
+      const urls = [wholeBox(server.baseUrl + DATASET, context)];
+      if (pydap !== undefined) urls.push(wholeBox(`${pydap.baseUrl}/field.nc`, context));
       const script = join(SCRIPTS, "compare_dods.py");
       await runChild(PYTHON, [script, file, String(SIZES[context.size].boxSteps), ...urls]);
-      return fetchBody(server.baseUrl, boxPath(DATASET, context));
+      return fetchBody(server.baseUrl, wholeBox(DATASET, context));
     },
   );
 }
@@ -126,7 +132,12 @@ function serveFile(
 }
 
 /** @param body If given, the box is measured after a first time, beside a server that sends this from memory. */
-function box(folder: string, pydap: Pydap | undefined, context: BenchContext, body?: Buffer): Contest {
+function box(
+  folder: string,
+  pydap: ServingProgram | undefined,
+  context: BenchContext,
+  body?: Buffer,
+): Contest {
   const { boxSteps } = SIZES[context.size];
   const bytes = boxSteps * STEP_BYTES;
   const keys = Array.from({ length: boxSteps }, (_, step) => `field/${step}.0.0`);
@@ -153,7 +164,7 @@ function box(folder: string, pydap: Pydap | undefined, context: BenchContext, bo
     contestants: [
       ...perBuild(context, DODS, (build) =>
         serveFile(folder, build, context, (server, scratch) =>
-          measure(server, [boxPath(DATASET, context)], 1, scratch),
+          measure(server, [wholeBox(DATASET, context)], 1, scratch),
         ),
       ),
       ...perBuild(context, STORED, chunks("field")),
@@ -163,7 +174,8 @@ function box(folder: string, pydap: Pydap | undefined, context: BenchContext, bo
         : [
             {
               name: PYDAP,
-              measure: () => measure(pydap, [boxPath("/field.nc", context)], 1, context.freshFolder("pydap")),
+              measure: () =>
+                measure(pydap, [wholeBox("/field.nc", context)], 1, context.freshFolder("pydap")),
             },
           ]),
       ...(body === undefined
@@ -210,7 +222,7 @@ async function withBare(
   }
 }
 
-/** Asks for all paths, several times, each time on new connections: pydap closes them. */
+/** Asks for all paths, several times, each time on new connections. */
 async function transfer(
   target: LoadTarget,
   paths: readonly string[],
@@ -242,7 +254,11 @@ const CELLS: readonly [Cell, Cell] = [
   [300, 40],
 ];
 
-async function series(folder: string, pydap: Pydap | undefined, context: BenchContext): Promise<Contest> {
+async function series(
+  folder: string,
+  pydap: ServingProgram | undefined,
+  context: BenchContext,
+): Promise<Contest> {
   const { steps } = SIZES[context.size];
   const read = async (mode: string, source: string, cell: Cell) => {
     const args = [mode, source, steps, ...cell].map(String);

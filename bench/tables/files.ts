@@ -1,8 +1,7 @@
 import { existsSync, linkSync } from "node:fs";
 import { join } from "node:path";
-import { type Child, PYTHON, runChild, startChild, stopChild } from "../children.js";
+import { PYTHON, runChild } from "../children.js";
 import { DATA_DIRECTORY, makeOnce, packageRoot } from "../data/bench-data.js";
-import { freePort } from "../free-port.js";
 import {
   type BenchContext,
   type BenchTable,
@@ -15,6 +14,7 @@ import { measureLoad, runLoad } from "../load/load.js";
 import { startOrigin } from "../remote/origin.js";
 import { type RunningZpublish, withZpublish } from "../start-zpublish.js";
 import { fetchBody } from "../subjects/check-answers.js";
+import { type ServingProgram, startServing } from "../subjects/serving-program.js";
 
 const SCRIPTS = join(packageRoot(), "bench", "files");
 const CONNECTIONS = 8;
@@ -47,11 +47,11 @@ export const files: BenchTable = {
     const folder = await openFiles(context);
     const peer = await startXpublish(join(folder, "field.nc"));
     try {
-      await compareWithFile(context, folder, peer?.url);
-      yield coldChunks(folder, peer?.url, context);
+      await compareWithFile(context, folder, peer?.baseUrl);
+      yield coldChunks(folder, peer?.baseUrl, context);
       yield cachedChunks(folder, context);
     } finally {
-      if (peer !== undefined) await stopChild(peer.child);
+      await peer?.stop();
     }
     yield* openings(folder, context);
     yield await remoteOpening(folder, context);
@@ -159,21 +159,12 @@ async function readPeer(baseUrl: string, steps: number, { freshFolder }: BenchCo
   return measureLoad({ baseUrl }, { ...load, scratch: freshFolder("peer"), unit: "chunks" });
 }
 
-async function startXpublish(
-  file: string,
-): Promise<{ readonly url: string; readonly child: Child } | undefined> {
+async function startXpublish(file: string): Promise<ServingProgram | undefined> {
   if (XPUBLISH_PATH === undefined) return undefined;
-  const port = await freePort();
-  const child = await startChild(PYTHON, [join(SCRIPTS, "serve_with_xpublish.py"), file, String(port)], {
-    env: { ...process.env, PYTHONPATH: XPUBLISH_PATH },
-  });
-  const url = `http://127.0.0.1:${port}`;
-  for (;;) {
-    const answer = await fetch(`${url}/datasets/field/zarr/.zmetadata`).catch(() => undefined);
-    if (answer?.ok) return { url, child };
-    if (child.process.exitCode !== null) throw new Error(`Xpublish: ${child.errorText()}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  // Without a cache: each chunk is made when it is asked for, as in the first round of zpublish.
+  const args = [join(SCRIPTS, "serve_with_xpublish.py"), file, "0"];
+  const env = { PYTHONPATH: XPUBLISH_PATH };
+  return startServing((port) => [PYTHON, [...args, port]], "/datasets/field/zarr/.zmetadata", env);
 }
 
 /** Compares what zpublish and a peer serve over `zarr/` with the file. @throws Error if it differs */

@@ -1,10 +1,8 @@
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { type Child, PYTHON, runChild, startChild, stopChild } from "../children.js";
+import { PYTHON, runChild } from "../children.js";
 import { boxOf, type FieldStore, packageRoot } from "../data/bench-data.js";
 import { FIELD_SIDE, fieldValues } from "../data/field.js";
 import { FIELDS, fieldOf, type HourlyFiles, openHourlyFiles, SIDE } from "../data/hourly-data.js";
-import { freePort } from "../free-port.js";
 import {
   type BenchContext,
   type BenchTable,
@@ -19,6 +17,7 @@ import { createRandom } from "../random.js";
 import { type RunningZpublish, runWarm, withZpublish } from "../start-zpublish.js";
 import { median } from "../statistics.js";
 import { fetchBody } from "../subjects/check-answers.js";
+import { type ServingProgram, startServing } from "../subjects/serving-program.js";
 import { openMibStore } from "./rows.js";
 
 /** Files of one step; points, and the steps that they lie in; steps of the box and of the store. */
@@ -60,32 +59,23 @@ export const select: BenchTable = {
       yield points(store, peer, context);
       yield box(store, peer, context);
     } finally {
-      if (peer !== undefined) await stopChild(peer.child);
+      await peer?.stop();
     }
   },
 };
 
-interface Peer {
-  readonly url: string;
-  readonly child: Child;
-}
-
 /** Starts xarray under FastAPI; undefined if it is not installed. @throws Error if it ends */
-async function startPeer({ pattern }: HourlyFiles, { directory }: FieldStore): Promise<Peer | undefined> {
+async function startPeer(
+  { pattern }: HourlyFiles,
+  { directory }: FieldStore,
+): Promise<ServingProgram | undefined> {
   const isThere = await runChild(PYTHON, ["-c", "import fastapi, uvicorn, dask, h5netcdf, zarr"]).then(
     () => true,
     () => false,
   );
   if (!isThere) return undefined;
-  const port = await freePort();
   const script = join(packageRoot(), "bench", "files", "serve_with_fastapi.py");
-  const child = await startChild(PYTHON, [script, String(port), pattern, directory]);
-  const url = `http://127.0.0.1:${port}`;
-  while (!(await fetch(`${url}/ready`).catch(() => undefined))?.ok) {
-    if (child.process.exitCode !== null) throw new Error(`FastAPI: ${child.errorText()}`);
-    await sleep(100);
-  }
-  return { url, child };
+  return startServing((port) => [PYTHON, [script, pattern, directory, port]], "/ready");
 }
 
 /** Returns seconds and answer. */
@@ -123,7 +113,7 @@ export function checkValues(received: ArrayLike<number>, expected: ArrayLike<num
 }
 
 /** Returns the numbers of a file of npy, version 1 (of float32). */
-function npyValues(file: Buffer): Float32Array {
+export function npyValues(file: Buffer): Float32Array {
   return new Float32Array(Uint8Array.from(file.subarray(10 + file.readUInt16LE(8))).buffer);
 }
 
@@ -134,7 +124,11 @@ function csvValues(file: Buffer): number[] {
   return rows.map((row) => Number(row.split(",")[column]));
 }
 
-async function series(files: HourlyFiles, peer: Peer | undefined, context: BenchContext): Promise<Contest> {
+async function series(
+  files: HourlyFiles,
+  peer: ServingProgram | undefined,
+  context: BenchContext,
+): Promise<Contest> {
   const { hours } = files;
   const caches = new Map<Build, string>();
   for (const build of context.builds) {
@@ -224,24 +218,32 @@ function measureSeries(
   });
 }
 
-async function timeXarraySeries({ url }: Peer, round: number, check: CheckSeries): Promise<Figures> {
+async function timeXarraySeries(
+  { baseUrl }: ServingProgram,
+  round: number,
+  check: CheckSeries,
+): Promise<Figures> {
   const [place] = placesOf(round);
-  const ask = () => askPeer(`${url}/seconds/series?y=${place[0]}&x=${place[1]}`);
+  const ask = () => askPeer(`${baseUrl}/seconds/series?y=${place[0]}&x=${place[1]}`);
   const first = await ask();
   check(first.values, place);
   return { "first, s": first.seconds, "again, s": (await ask()).seconds };
 }
 
-async function timePeerSeries({ url }: Peer, round: number, check: CheckSeries): Promise<Figures> {
+async function timePeerSeries(
+  { baseUrl }: ServingProgram,
+  round: number,
+  check: CheckSeries,
+): Promise<Figures> {
   const [, place] = placesOf(round);
   // xarray keeps 128 files open and no values: once is as good as again.
-  const ask = () => timed(() => fetchBody(url, `/series.csv?y=${place[0]}&x=${place[1]}`));
+  const ask = () => timed(() => fetchBody(baseUrl, `/series.csv?y=${place[0]}&x=${place[1]}`));
   const [seconds, answer] = await ask();
   check(csvValues(answer), place);
   return { "again, s": seconds, "as csv, s": seconds };
 }
 
-function points(store: FieldStore, peer: Peer | undefined, context: BenchContext): Contest {
+function points(store: FieldStore, peer: ServingProgram | undefined, context: BenchContext): Contest {
   const { points: count, pointSteps } = SIZES[context.size];
   const random = createRandom(25);
   const below = (length: number) => Math.floor(random() * length);
@@ -289,11 +291,11 @@ function points(store: FieldStore, peer: Peer | undefined, context: BenchContext
       });
       return { "points/s": requests / seconds };
     });
-  const locally = async ({ url }: Peer): Promise<Figures> => {
-    const first = await askPeer(`${url}/seconds/points`, JSON.stringify(rows));
+  const locally = async ({ baseUrl }: ServingProgram): Promise<Figures> => {
+    const first = await askPeer(`${baseUrl}/seconds/points`, JSON.stringify(rows));
     checkValues(first.values, expected);
     const again = await repeated(
-      async () => (await askPeer(`${url}/seconds/points`, JSON.stringify(rows))).seconds,
+      async () => (await askPeer(`${baseUrl}/seconds/points`, JSON.stringify(rows))).seconds,
       POINT_TIMES,
     );
     return { "points/s": count / again, "points/s, first": count / first.seconds };
@@ -317,7 +319,7 @@ function points(store: FieldStore, peer: Peer | undefined, context: BenchContext
   };
 }
 
-function box(store: FieldStore, peer: Peer | undefined, context: BenchContext): Contest {
+function box(store: FieldStore, peer: ServingProgram | undefined, context: BenchContext): Contest {
   const { boxSteps } = SIZES[context.size];
   const bytes = boxSteps * FIELD_SIDE ** 2 * 4;
   const keys = store.chunkKeys.filter((key) => boxOf(key, [1, 1, 1]).begin[0] < boxSteps);
@@ -338,10 +340,10 @@ function box(store: FieldStore, peer: Peer | undefined, context: BenchContext): 
     });
   };
   const nc = `/datasets/field/select?var=field&isel.time=0:${boxSteps}&f=nc`;
-  const fromPeer = async ({ url }: Peer) => {
+  const fromPeer = async ({ baseUrl }: ServingProgram) => {
     const path = `/box.nc?steps=${boxSteps}`;
-    const sent = (await fetchBody(url, path)).length;
-    return transfer({ baseUrl: url }, [path], 1, { sent, bytes, scratch: context.freshFolder("peer") });
+    const sent = (await fetchBody(baseUrl, path)).length;
+    return transfer({ baseUrl }, [path], 1, { sent, bytes, scratch: context.freshFolder("peer") });
   };
   return {
     title: `A box of ${Math.round(bytes / MEGABYTE)} MB`,

@@ -10,6 +10,7 @@ import { JOINED_TABLES } from "./joined.js";
 import { latency } from "./latency.js";
 import { overviews, transcodeCold, warm } from "./made-chunks.js";
 import { memory } from "./memory.js";
+import { peers } from "./peers.js";
 import { references } from "./references.js";
 import { remote } from "./remote.js";
 import { select } from "./select.js";
@@ -36,4 +37,5 @@ export const TABLES: Readonly<Record<string, BenchTable>> = {
   icechunk,
   select,
   dap,
+  peers,
 };

@@ -38,6 +38,7 @@ const CLIENTS: Readonly<Record<string, Parameters<typeof clientMissing>>> = {
   explore: ["chromium"],
   files: ["h5netcdf", "h5py", "netcdf4", "xarray"],
   "joined-netcdf4": ["h5py", "netcdf4"],
+  peers: ["h5py", "netcdf4"],
   references: ["h5py", "netcdf4"],
   select: ["h5py", "netcdf4"],
 };
