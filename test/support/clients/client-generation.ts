@@ -2,12 +2,19 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { effort } from "../effort.js";
 
 /** Whose clients a test runs: this system's, or those of a root of Debian 13 or 14 that `scripts/install/client-root.sh` makes. */
 export type Generation = "system" | "trixie" | "forky";
 
 /** Those with all clients; Debian 14 has GDAL and clients of STAC alone. */
 export const GENERATIONS: readonly Generation[] = ["system", "trixie"];
+
+/**
+ * Those of tests about where bytes are from, or of what they are made, to which both generations are the same: the newer one, and both with
+ * an effort of 1.
+ */
+export const SOME_GENERATIONS: readonly Generation[] = GENERATIONS.slice(-effort(GENERATIONS.length));
 
 /** The folder of `package.json`. */
 export const PACKAGE_ROOT = findPackageRoot();
