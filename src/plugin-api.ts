@@ -74,6 +74,7 @@ export {
 } from "./export/selection-plan.js";
 export { writeCsv, writeJson } from "./export/text-writer.js";
 export { queryToken } from "./http/access/authorize.js";
+export { publicDetail } from "./http/error-reply.js";
 export { chooseMediaType } from "./http/headers.js";
 export { parseQuery, type QueryNames, readInteger, wrongParameter } from "./http/query.js";
 export type {

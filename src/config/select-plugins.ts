@@ -3,12 +3,13 @@ import { messageOf } from "../errors.js";
 import type { PluginConfig } from "./config.js";
 import { expectedName, isModulePath, quoteValue, resolveModule, withoutUndefined } from "./value-schemas.js";
 
-/** Plugins that are loaded unless switched off, in this order. */
+/** Plugins that come with the package, in the order in which they are loaded. */
 export const BUILT_IN_PLUGINS = [
   "dataset_info",
   "discovery",
   "explore",
   "file",
+  "mcp",
   "module_version",
   "opendap",
   "plugin_info",
@@ -22,6 +23,8 @@ export const BUILT_IN_PLUGINS = [
   "zarr",
   "zarr3",
 ] as const;
+/** Those that are loaded unless switched off. */
+export const DEFAULT_PLUGINS: readonly string[] = BUILT_IN_PLUGINS.filter((name) => name !== "mcp");
 /** Name of a built-in plugin. */
 export type BuiltInPlugin = (typeof BUILT_IN_PLUGINS)[number];
 
@@ -42,7 +45,8 @@ export interface PluginChoice {
  */
 export function selectPlugins(choices: readonly PluginChoice[], problems: string[]): PluginConfig[] {
   const known = new Map<string, { config: PluginConfig; enabled: boolean }>();
-  for (const name of BUILT_IN_PLUGINS) known.set(name, { config: { name }, enabled: true });
+  for (const name of BUILT_IN_PLUGINS)
+    known.set(name, { config: { name }, enabled: DEFAULT_PLUGINS.includes(name) });
   for (const choice of choices) {
     const before = known.get(choice.name);
     if (choice.module !== undefined && isBuiltIn(choice.name)) {

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { PluginConfig } from "../config/config.js";
 import { defaultValues, OPTIONS, type OptionKey, optionConfig, optionSpec } from "../config/options.js";
-import { BUILT_IN_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
+import { DEFAULT_PLUGINS, isBuiltIn } from "../config/select-plugins.js";
 import { resolveLocation, resolveModule } from "../config/value-schemas.js";
 import { sourceOf } from "../dataset/in-memory-tree.js";
 import { createOneAtATime } from "../event-loop/joined.js";
@@ -54,7 +54,7 @@ function configOf(options: ServerOptions): ServerConfig {
   const {
     log = "warn",
     cache,
-    plugins = BUILT_IN_PLUGINS,
+    plugins = DEFAULT_PLUGINS,
     datasets,
     collections,
     providers = {},

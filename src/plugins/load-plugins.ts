@@ -11,6 +11,7 @@ const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   discovery: () => import("./discovery/discovery-plugin.js"),
   explore: () => import("./explore-plugin.js"),
   file: () => import("./file-plugin.js"),
+  mcp: () => import("./mcp/mcp-plugin.js"),
   module_version: () => import("./service-info/module-version.js"),
   opendap: () => import("./opendap/opendap-plugin.js"),
   plugin_info: () => import("./service-info/plugin-info.js"),

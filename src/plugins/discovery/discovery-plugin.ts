@@ -26,6 +26,7 @@ const DATA_PATHS = [
   "overviews",
   "opendap",
   "select",
+  "tiles",
   "file",
   "references.json",
 ];

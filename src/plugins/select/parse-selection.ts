@@ -1,4 +1,4 @@
-import { type LabelMethod, parseQuery, wrongParameter } from "../../plugin-api.js";
+import { type LabelMethod, parseQuery, readInteger, wrongParameter } from "../../plugin-api.js";
 import type { PointTable } from "./parse-points.js";
 
 /** What a query says about one axis. Texts are as in the query. */
@@ -41,6 +41,8 @@ export interface SelectionQuery extends PointLookup {
   readonly format: string | undefined;
   /** Undefined if the format decides. */
   readonly isDecoded: boolean | undefined;
+  /** Values that the answer may have; undefined if their bytes alone count. */
+  readonly maxValues: number | undefined;
 }
 
 const METHODS: readonly string[] = ["exact", "nearest", "ffill", "bfill"];
@@ -48,7 +50,7 @@ const isMethod = (text: string): text is LabelMethod => METHODS.includes(text);
 const INDEX = "isel.";
 const STEP = "step.";
 /** Parameters that come once. */
-const SINGLE = ["f", "decode", "method", "tolerance"];
+const SINGLE = ["f", "decode", "method", "tolerance", "max_values"];
 const INTEGER = /^[+-]?\d{1,15}$/;
 const SLICE = /^([+-]?\d{1,15})?:([+-]?\d{1,15})?(?::([+-]?\d{1,15})?)?$/;
 
@@ -70,7 +72,7 @@ export function parseSelection(
       throw wrongParameter(name, "repeated_parameter", "the parameter once", given.join(" and "));
     return given?.[0];
   };
-  const [format, decode, method, tolerance] = SINGLE.map(single);
+  const [format, decode, method, tolerance, most] = SINGLE.map(single);
   const ofPoints = method ?? tolerance;
   if (ofPoints !== undefined && !isOfPoints) {
     const expected = "a body of points (POST); a label has its method before it: nearest::8.6";
@@ -91,6 +93,7 @@ export function parseSelection(
     isDecoded: decode === undefined ? undefined : decode === "1",
     method: method ?? "exact",
     tolerance,
+    maxValues: most === undefined ? undefined : readInteger("max_values", most, 1, Number.MAX_SAFE_INTEGER),
   };
 }
 

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import {
   chooseMediaType,
   type DatasetWriter,
+  elementCount,
   exportedByteLength,
   type Plugin,
   type PluginContext,
@@ -110,6 +111,10 @@ const QUERY: Readonly<Record<string, QueryParameter>> = {
       "Whether values are unpacked and missing ones NaN (1), or as stored (0). Default: 0 for `nc` and `npy`, else 1",
     schema: { type: "string", enum: ["0", "1"] },
   },
+  max_values: {
+    description: "Refuses a selection of more values, those of coordinates included, before any is read",
+    schema: { type: "integer", minimum: 1 },
+  },
   method: {
     description: "How labels of points are found",
     schema: { type: "string", enum: ["exact", "nearest", "ffill", "bfill"], default: "exact" },
@@ -190,6 +195,12 @@ async function serveSelection(context: PluginContext, request: RouteRequest): Pr
     const plan = await planSelection(context.values, snapshot, query, answer, points);
     const needed = exportedByteLength(plan, format.isTable);
     assertSize(needed, context);
+    const count = plan.variables.reduce((sum, { shape }) => sum + elementCount(shape), 0);
+    if (count > (query.maxValues ?? count))
+      throw new ZpublishError(
+        "too-large",
+        `Expected at most ${query.maxValues} values, received a selection of ${count}`,
+      );
     const { pieces, byteLength, heldByteLength } = await format.write(plan, context.values, signal);
     // Texts are as long as the longest of them.
     assertSize(byteLength ?? 0, context, LAYOUT_BYTES);

@@ -226,5 +226,8 @@ function assetsOf(
   const picture = summary?.picture?.variable.path.split("/").map(encodeURIComponent).join("/");
   const thumbnail = { href: `${url}thumbnail/${picture}.png`, type: "image/png", roles: ["thumbnail"] };
   if (picture !== undefined && names.has("thumbnail")) assets.push(["thumbnail", thumbnail]);
+  const tiles = { href: `${url}tiles/${picture}/tilejson.json`, type: JSON_TYPE, roles: ["visual"] };
+  if (picture !== undefined && summary?.extent !== undefined && names.has("tiles"))
+    assets.push(["tiles", tiles]);
   return Object.fromEntries(assets);
 }

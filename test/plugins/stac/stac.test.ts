@@ -142,6 +142,7 @@ t.test("a collection says what its dataset is, and how each plugin serves it", a
       ["references", `${dataset}/references.json`],
       ["dataset_info", `${dataset}/info`],
       ["thumbnail", `${dataset}/thumbnail/t2m.png`],
+      ["tiles", `${dataset}/tiles/t2m/tilejson.json`],
     ],
   );
   for (const [name, { href, type }] of Object.entries(top.assets)) {
