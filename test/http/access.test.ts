@@ -3,6 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import t from "tap";
 import { createAddressSet, privateCacheControl } from "../../src/http/access/access-rules.js";
+import { withoutTicket } from "../../src/http/access/authorize.js";
 import { createCredentials } from "../../src/http/access/credentials.js";
 import {
   forwardedPrefix,
@@ -457,4 +458,20 @@ t.test("caches of many users are told to keep nothing, a reader's own as before"
   ] as const) {
     t.equal(privateCacheControl(given), expected);
   }
+});
+
+t.test("a ticket is in no log, however it is written", async (t) => {
+  const ticket = credentials.signTicket(createGrant("x", []), Date.now() + 60_000, []);
+  for (const [path, expected] of [
+    [`/s/${ticket}/datasets/x`, "/s/…/datasets/x"],
+    [`/root/s/${ticket}`, "/root/s/…"],
+    [`//s/${ticket}//`, "//s/…//"],
+    [`/%73/${ticket}/a`, "/%73/…/a"],
+    [`/s/${ticket.replace(".", "%2E")}/a`, "/s/…/a"],
+    [`/s/${ticket.slice(0, -1)}/a`, "/s/…/a"],
+    [`/a/${ticket}`, "/a/…"],
+    ["/datasets/s/zarr/s/0.0", "/datasets/s/zarr/s/0.0"],
+  ] as const)
+    t.equal(withoutTicket(path), expected);
+  t.notOk(withoutTicket(`/s/${ticket}x/a`).includes(ticket.slice(-20)));
 });

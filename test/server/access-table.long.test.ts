@@ -169,6 +169,8 @@ for (const layer of ["", "node"]) {
       ["a full token", "", bearer(FULL), "all"],
       ["a full prefix", full.prefix, {}, "all"],
       ["a full cookie", "", full.cookie, "all"],
+      ["a ticket as a token, after it was used", "", bearer(limited.prefix.slice(3)), "nothing"],
+      ["a token as a ticket, after it was used", "", { Cookie: `zpublish_session=${LIMITED}` }, "nothing"],
       ["a wrong prefix with a full token", tampered, bearer(FULL), "all"],
     ] as const;
 

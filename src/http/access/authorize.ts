@@ -19,8 +19,8 @@ const COOKIE_TICKET = new RegExp(`(?:^|;) *${COOKIE}=([^;]*)`);
 /** Beginning of paths, root path left out, before a ticket. */
 const PREFIX = "/s/";
 const TICKET_PREFIX = /^\/s\/[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{43}(?=\/|$)/;
-/** What may be a ticket in a path, however it is written, or part of one. */
-const SECRET_SEGMENT = /\/s\/[^/?]{40,}/g;
+/** What may be a ticket in a path, wherever it is and even if it is damaged. */
+const SECRET = /(?<=\/s\/)[^/?]{40,}|(?<=\/)[\w-]{16,}\.[\w-]{43}(?=\/|$)/g;
 
 /** Returns the beginning of a path with a ticket, `/s/{ticket}`; empty if it has none. @param path As it came, root path included. */
 export function ticketPrefix(path: string, rootPath: string): string {
@@ -30,7 +30,7 @@ export function ticketPrefix(path: string, rootPath: string): string {
 
 /** Replaces the ticket in a path or URL: tickets are in no log. */
 export function withoutTicket(path: string): string {
-  return path.includes(PREFIX) ? path.replace(SECRET_SEGMENT, `${PREFIX}…`) : path;
+  return path.replace(SECRET, "…");
 }
 
 /** Returns the token or JWT in the header `Authorization` (RFC 6750 §2.1); undefined if there is none. */

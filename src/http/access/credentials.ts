@@ -78,11 +78,12 @@ export function createCredentials({ tokens = [], issuer, signingKey }: Credentia
     },
     /** Finds what a ticket grants; undefined if it is not valid, or not any more. Tickets of a token that was removed are not. */
     findTicket(ticket: string): Grant | undefined {
-      const digest = digestOf(ticket);
-      let found = verified.get(digest);
+      // A ticket is no token, and a token no ticket.
+      const key = `ticket ${digestOf(ticket)}`;
+      let found = verified.get(key);
       if (found === undefined) {
         found = readTicket(ticket);
-        if (found !== undefined) verified.set(digest, found);
+        if (found !== undefined) verified.set(key, found);
       }
       return found && valid(found);
     },
