@@ -206,8 +206,11 @@ for (const layer of ["", "node"]) {
     t.ok([...expected.values()].filter(({ status }) => status === 200).length > 20);
 
     for (const [name, prefix, headers, opens, query = ""] of credentials) {
+      // Of each kind of credential, one is tried on every route.
+      const isWhole = /^(?:none|a limited (?:token|prefix|cookie)|a full prefix)$/.test(name);
+      const some = <T>(all: readonly T[]) => all.filter((_, at) => isWhole || at % 8 === 0);
       const refused: string[] = [];
-      for (const [method, path] of closed) {
+      for (const [method, path] of some(closed)) {
         if (opens === "all") break;
         const { status, body, headers: got } = await ask(prefix + path + query, headers, method);
         const isRight =
@@ -220,7 +223,7 @@ for (const layer of ["", "node"]) {
       t.same(refused, [], `${name} opens no dataset that it is not for, whether there is one or not`);
 
       const opened: string[] = [];
-      for (const [method, path] of open) {
+      for (const [method, path] of some(open)) {
         const { status, headers: got } = await ask(prefix + path + query, headers, method);
         const wanted = opens === "nothing" ? 401 : expected.get(`${method} ${path}`)?.status;
         const vary = (got.vary ?? "").split(", ");

@@ -143,12 +143,7 @@ t.test("every link below a prefix stays below it, without any header", async (t)
     ])
       t.ok(paths.includes(path), path);
     t.notOk(paths.some((path) => path.includes("other")));
-    for (const path of [
-      "catalog.xml",
-      "stac",
-      "stac/collections",
-      "sitemap.xml",
-    ]) {
+    for (const path of ["catalog.xml", "stac", "stac/collections", "sitemap.xml"]) {
       const text = await (await fetch(prefix + path)).text();
       const links = [...text.matchAll(/(?:https?:\/\/127\.0\.0\.1|(?<=["=])\/)[^"<>\s]+/g)].map(
         ([link]) => new URL(link, server.url).href,
