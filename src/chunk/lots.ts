@@ -44,9 +44,13 @@ export function inLots(makeChunk: MakeChunk): MakeChunk {
     return lot;
   }
 
+  function close(key: string, lot: Lot): void {
+    if (open.get(key) === lot) open.delete(key);
+  }
+
   async function makeLot(key: string, lot: Lot, signal: AbortSignal): Promise<readonly ChunkOutcome[]> {
     const make = async () => {
-      if (open.get(key) === lot) open.delete(key);
+      close(key, lot);
       const [first, ...others] = lot.tasks as [ChunkTask, ...ChunkTask[]];
       const outcome = await makeChunk(others.length > 0 ? { ...first, others } : first, signal);
       return [outcome, ...(outcome.others ?? others.map(() => outcome))];
@@ -64,6 +68,8 @@ export function inLots(makeChunk: MakeChunk): MakeChunk {
       const outcomes = await flights.run(lot.id, (flight) => makeLot(key, lot, flight.signal), { signal });
       return outcomes[index]!;
     } catch (error) {
+      // All who waited for it have gone.
+      close(key, lot);
       return { status: "failed", error: errorToData(error) } as const;
     }
   }

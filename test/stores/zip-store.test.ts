@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
+import { setImmediate as nextIteration } from "node:timers/promises";
 import t from "tap";
 import { messageOf, ZpublishError } from "../../src/errors.js";
 import type { ByteStore } from "../../src/stores/byte-store.js";
+import { readInflated } from "../../src/stores/zip/inflated-entries.js";
 import { isZip, openZipStore } from "../../src/stores/zip/zip-store.js";
 import { createMemoryStore, type MemoryStore } from "../support/memory-store.js";
 import { writeZip, type ZipEntry, type ZipOptions } from "../support/write-zip.js";
@@ -129,6 +131,37 @@ t.test(
     t.ok((await readAt(MIB)) >= 3, "and what came first is not");
   },
 );
+
+t.test("what would take minutes to inflate is refused at once", async (t) => {
+  let fail = () => {};
+  let hasBegun = () => {};
+  const begun = new Promise<void>((resolve) => {
+    hasBegun = resolve;
+  });
+  const failing = new Promise<Uint8Array>((_, reject) => {
+    fail = () => reject(new ZpublishError("source-unreadable", "it is gone"));
+  });
+  const readStored = () => {
+    hasBegun();
+    return failing;
+  };
+  const read = (id: string) => {
+    const lengths = { byteLength: 9 * 1024 * MIB, storedByteLength: 1 };
+    const entry = { id, name: id, ...lengths, checksum: 0, readStored };
+    return readInflated(entry, { offset: 0, byteLength: 1, into: new Uint8Array(1) });
+  };
+  const first = read("first");
+  await begun;
+  const second = read("second");
+  await nextIteration();
+  await t.rejects(read("third"), {
+    ...code("overloaded"),
+    message: /'third': expected at most 17179869184 bytes/,
+  });
+  fail();
+  await t.rejects(first, code("source-unreadable"));
+  await t.rejects(second, code("source-unreadable"));
+});
 
 t.test("no range of a damaged entry is read, and none for readers that have gone", async (t) => {
   const content = randomBytes(2 ** 20);
