@@ -21,7 +21,7 @@ import {
 } from "../support/clients/fixtures.js";
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
-import { datasetId, datasetsOf, VARIANTS, waysOf } from "../support/clients/served-variants.js";
+import { datasetId, datasetsOf, VARIANTS } from "../support/clients/served-variants.js";
 import { effort } from "../support/effort.js";
 
 /** Stores that xarray takes for a DataTree: coordinates of a group fit those of the groups above it. */
@@ -74,9 +74,10 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
     for (const [index, store] of storesFor(generation, prefix, fixtures).entries()) {
       const facts = fixtures.stores[store] as FixtureStore;
       const inPlace = canOpenInPlace(generation, facts);
-      // What is below `zarr` is the same for both generations.
-      const isRead = generation === "trixie" && prefix === "zarr";
-      for (const variant of isRead ? variants.slice(0, 1) : waysOf(index, variants)) {
+      // They take turns from store to store. What is below `zarr` is the same for both generations.
+      const ways = generation === "trixie" && prefix === "zarr" ? variants.slice(0, 1) : variants;
+      const count = effort(variants.length);
+      for (const variant of ways.filter((_, at) => (at + index) % variants.length < count)) {
         const job = {
           client: "xarray",
           store,
@@ -99,15 +100,15 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
         if (variant !== variants[0] || !decodings.includes(true)) continue;
         const group = facts.groups.at(-1);
         const isListed = store !== "names.zarr" && (prefix === "zarr" || facts.groups.length === 1);
-        const ways: ReadBackJob[] = [
+        const more: ReadBackJob[] = [
           { ...job, group, asStore: false, decode: true, note: "group=" },
           { ...job, group: "/", decode: true, dask: true, note: "dask" },
           ...(isListed
             ? [{ ...job, group, decode: true, consolidated: false, note: "not consolidated" }]
             : []),
         ];
-        // They take turns from store to store.
-        jobs.push(...ways.filter((_, way) => (way + index) % ways.length < effort(ways.length)));
+        const turn = Math.floor(index / variants.length);
+        jobs.push(...more.filter((_, at) => (at + turn) % more.length < effort(more.length)));
       }
     }
   }
@@ -127,7 +128,7 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
     refusals: differences.length === 0 ? [] : refusals.slice(-40),
     answers: server.log().filter(({ status }) => status !== undefined).length,
   });
-  t.ok(compared > 600, `${compared} variables compared`);
+  t.ok(compared > 400, `${compared} variables compared`);
   const airDocument = await (await fetch(`${server.storeUrl("air-by-name")}/air/.zarray`)).json();
   t.match(airDocument, { chunks: [1, 25, 20], compressor: { id: "zstd", level: 1 }, filters: null });
   const noiseDocument = await (await fetch(`${server.storeUrl("air-by-name")}/noise/.zarray`)).json();
