@@ -12,6 +12,7 @@ export {
   labelSelection,
   labelText,
   periodText,
+  type Steps,
 } from "./cf/axis-labels.js";
 export type { CellBox, NearestCell } from "./cf/cell-search.js";
 export { type DatasetFacts, datasetFacts, firstText, plainText, variableFacts } from "./cf/dataset-facts.js";
@@ -72,7 +73,8 @@ export {
   renamedReferences,
   type StepSelection,
 } from "./export/selection-plan.js";
-export { writeCsv, writeJson } from "./export/text-writer.js";
+export { type TableRows, tableColumns, tableRows } from "./export/table.js";
+export { jsonValues, writeCsv, writeJson } from "./export/text-writer.js";
 export { queryToken } from "./http/access/authorize.js";
 export { publicDetail } from "./http/error-reply.js";
 export { chooseMediaType } from "./http/headers.js";

@@ -11,7 +11,7 @@ case $suite in
   trixie)
     root=${ZPUBLISH_TEST_ROOT:-/var/cache/zpublish/trixie}
     packages=python3-zarr,python3-xarray,python3-numcodecs,python3-fsspec,python3-aiohttp,python3-requests
-    packages+=,python3-dask,python3-gdal,gdal-bin,python3-h5netcdf,python3-h5py,python3-netcdf4,python3-scipy
+    packages+=,python3-dask,python3-gdal,gdal-bin,python3-h5netcdf,python3-h5py,python3-netcdf4,python3-scipy,python3-owslib
     ;;
   forky)
     root=${ZPUBLISH_TEST_NEXT_ROOT:-/var/cache/zpublish/forky}

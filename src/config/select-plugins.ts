@@ -7,6 +7,7 @@ import { expectedName, isModulePath, quoteValue, resolveModule, withoutUndefined
 export const BUILT_IN_PLUGINS = [
   "dataset_info",
   "discovery",
+  "edr",
   "explore",
   "file",
   "mcp",

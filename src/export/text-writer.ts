@@ -2,7 +2,7 @@ import { wrongParameter } from "../http/query.js";
 import { stringifyJson } from "../json/stringify-json.js";
 import { elementCount } from "../model/data-tree.js";
 import type { ValueBlock, Values } from "../values/values.js";
-import type { DatasetWriter, ExportedDataset } from "./exported-dataset.js";
+import type { DatasetWriter, ExportedDataset, ExportedVariable } from "./exported-dataset.js";
 import { streamVariable } from "./read-variable.js";
 import { type TableRows, tableColumns, tableRows, timeOf } from "./table.js";
 import { csvField, type TextColumn, type TextTask } from "./text-format.js";
@@ -50,24 +50,15 @@ async function* jsonPieces(
     for (const variable of dataset.variables) {
       if (variable.isCoordinate !== isCoordinate) continue;
       const { name, dims, shape } = variable;
-      const time = timeOf(dataset, variable);
       // As xarray's `decode_cf` leaves them.
       const { coordinates, ...decoded } = variable.attrs;
       const { units, calendar, ...others } = decoded;
-      const attrs = time !== undefined ? others : dataset.isDecoded ? decoded : variable.attrs;
+      const isTime = timeOf(dataset, variable) !== undefined;
+      const attrs = isTime ? others : dataset.isDecoded ? decoded : variable.attrs;
       const head = stringifyJson({ dims, attrs }).slice(0, -1);
       yield Buffer.from(`${separator}${JSON.stringify(name)}:${head},"data":`);
       separator = ",";
-      if (shape.includes(0)) yield Buffer.from(emptyList(shape));
-      else {
-        let firstItem = 0;
-        yield* formatAhead(values, signal, streamVariable(dataset, variable, values, { signal }), (block) => {
-          const column = { ...columnOf(block), time };
-          const task = { kind: "json", column, shape, firstItem } as const;
-          firstItem += elementCount(block.shape);
-          return task;
-        });
-      }
+      yield* jsonValues(dataset, variable, values, signal, shape);
       yield Buffer.from("}");
     }
   }
@@ -77,6 +68,34 @@ async function* jsonPieces(
   yield Buffer.from(`},"attrs":${stringifyJson(dataset.attrs)},"dims":${stringifyJson(dims)},"data_vars":{`);
   yield* variables(false);
   yield Buffer.from("}}");
+}
+
+/**
+ * Writes the values of a variable as lists of JSON: null for what is no number, times as ISO 8601 if decoded.
+ * @param shape Lengths of the lists, as many items as the variable has: its shape, or one length.
+ * @param change Returns other values for a block whose first item has a number in C order.
+ */
+export async function* jsonValues(
+  dataset: ExportedDataset,
+  variable: ExportedVariable,
+  values: Values,
+  signal: AbortSignal,
+  shape: readonly number[],
+  change: (block: ValueBlock, firstItem: number) => Pick<ValueBlock, "values" | "dataType"> = (block) =>
+    block,
+): AsyncGenerator<Uint8Array> {
+  if (shape.includes(0)) {
+    yield Buffer.from(emptyList(shape));
+    return;
+  }
+  const time = timeOf(dataset, variable);
+  let firstItem = 0;
+  yield* formatAhead(values, signal, streamVariable(dataset, variable, values, { signal }), (block) => {
+    const column = { ...columnOf(change(block, firstItem)), time };
+    const task = { kind: "json", column, shape, firstItem } as const;
+    firstItem += elementCount(block.shape);
+    return task;
+  });
 }
 
 function emptyList([length = 0, ...inner]: readonly number[]): string {
@@ -93,7 +112,7 @@ function assertText({ variables }: ExportedDataset, format: string): void {
   throw wrongParameter("f", "unsupported_type", expected, format);
 }
 
-function columnOf({ values, dataType }: ValueBlock): TextColumn {
+function columnOf({ values, dataType }: Pick<ValueBlock, "values" | "dataType">): TextColumn {
   return { values: values!, dataType };
 }
 

@@ -9,6 +9,7 @@ import type { Plugin, PluginModule } from "./plugin.js";
 const BUILT_IN: Readonly<Record<BuiltInPlugin, () => Promise<PluginModule>>> = {
   dataset_info: () => import("./dataset-info/dataset-info-plugin.js"),
   discovery: () => import("./discovery/discovery-plugin.js"),
+  edr: () => import("./edr/edr-plugin.js"),
   explore: () => import("./explore-plugin.js"),
   file: () => import("./file-plugin.js"),
   mcp: () => import("./mcp/mcp-plugin.js"),

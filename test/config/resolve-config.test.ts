@@ -10,6 +10,7 @@ type Env = Record<string, string | undefined>;
 const BUILT_IN = [
   "dataset_info",
   "discovery",
+  "edr",
   "explore",
   "file",
   "module_version",

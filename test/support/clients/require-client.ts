@@ -46,6 +46,7 @@ const PROBES = {
   ncdf4: ["Rscript", "-e", "library(ncdf4)"],
   getdap: ["sh", "-c", "command -v getdap && command -v getdap4"],
   stac: [PYTHON, "-c", "import pystac, pystac_client, rdflib, stac_validator"],
+  owslib: [PYTHON, "-c", "import owslib.ogcapi.edr"],
   xvfb: ["sh", "-c", "command -v Xvfb && command -v xvfb-run"],
   imagemagick: ["identify", "-version"],
   icechunk: [

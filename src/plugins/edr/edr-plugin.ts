@@ -1,0 +1,236 @@
+import { createHash } from "node:crypto";
+import {
+  chooseMediaType,
+  type DatasetView,
+  type ErrorFacts,
+  type ErrorReply,
+  exportedByteLength,
+  type JsonObject,
+  type Plugin,
+  type PluginContext,
+  packageVersion,
+  type Reply,
+  type Route,
+  type RouteRequest,
+  type StreamReply,
+  stringifyJson,
+  writeCsv,
+  writeNetcdf,
+  wrongParameter,
+  ZpublishError,
+} from "../../plugin-api.js";
+import { collectionList, collectionOf, conformance, instanceList, landingPage } from "./edr-metadata.js";
+import { edrOpenapi, OPENAPI_TYPE } from "./edr-openapi.js";
+import {
+  COLLECTION_QUERIES,
+  EDR_FORMATS,
+  type FormatName,
+  type QueryType,
+  readEdrQuery,
+} from "./edr-query.js";
+import { writeCoverageJson, writeEdrGeojson } from "./json-answers.js";
+import { type PlannedCoverage, planCoverages } from "./plan-coverages.js";
+
+const JSON_TYPE = "application/json";
+/** Greatest body of a query: a polygon of some hundred thousand positions. */
+const MAX_BODY_BYTES = 8 * 2 ** 20;
+/** Memory of an answer while it is sent: values that are read ahead, and their text. */
+const HELD_BYTES = 24 * 2 ** 20;
+
+/** The plugin of OGC API - Environmental Data Retrieval 1.1 (19-086r6): datasets as collections of coverages. */
+const edrPlugin = {
+  name: "edr",
+  version: packageVersion,
+  path: "zpublish/plugins/edr",
+  routes: (context) => [...documentRoutes(context), ...queryRoutes(context)],
+} satisfies Plugin;
+export default edrPlugin;
+
+const COLLECTION = "/edr/collections/{dataset_id}";
+const INSTANCE = `${COLLECTION}/instances/{instance}`;
+const PARAMETERS = { dataset_id: "Id of the dataset", instance: "A tag, or the id of a snapshot" };
+
+/** Path, summary, and what makes a document. @param root Absolute URL of `/edr`. @param url That of the request. */
+type DocumentRow = readonly [
+  path: string,
+  summary: string,
+  write: (request: RouteRequest, root: string, url: string) => JsonObject | Promise<JsonObject>,
+];
+
+function documentRoutes(context: PluginContext): Route[] {
+  const { title, datasets, createDocument } = context;
+  const landing: DocumentRow[2] = ({ serviceUrl }, root) => landingPage(root, serviceUrl, title);
+  const rows: readonly DocumentRow[] = [
+    ["/edr", "Landing page", landing],
+    ["/edr/", "Landing page", landing],
+    ["/edr/conformance", "Conformance classes", conformance],
+    ["/edr/api", "Description of the API", (_, root) => edrOpenapi(root, title, packageVersion)],
+    [
+      "/edr/collections",
+      "Datasets as collections",
+      (request, root) => collectionList(context, root, request),
+    ],
+    [
+      COLLECTION,
+      "A dataset as collection",
+      ({ params: { dataset_id: id } }, _, url) => collectionOf(context, datasets.get(id!), id!, url),
+    ],
+    [
+      `${COLLECTION}/instances`,
+      "Versions of a collection",
+      ({ params, signal }, _, url) => instanceList(context, datasets.get(params.dataset_id!), url, signal),
+    ],
+    [
+      INSTANCE,
+      "A version of a collection",
+      async (request, _, url) =>
+        collectionOf(context, await openCollection(context, request), request.params.instance!, url),
+    ],
+  ];
+  return rows.map(([path, summary, write]) => {
+    const contentType = path === "/edr/api" ? OPENAPI_TYPE : JSON_TYPE;
+    return {
+      ...{ path, priority: "page", errors: writeError },
+      operation: {
+        summary: `${summary} (OGC API - EDR)`,
+        contentType,
+        parameters: parametersOf(path),
+        ranged: true,
+      },
+      async handler(request) {
+        const content = await write(
+          request,
+          `${request.serviceUrl}/edr`,
+          request.serviceUrl + request.rawPath,
+        );
+        const document = createDocument(stringifyJson(content), contentType);
+        return { kind: "document", document, quotesAddress: true };
+      },
+    };
+  });
+}
+
+function parametersOf(path: string): Record<string, string> {
+  return Object.fromEntries(Object.entries(PARAMETERS).filter(([name]) => path.includes(`{${name}}`)));
+}
+
+/** Returns the dataset of a request, or its version. */
+function openCollection(
+  { datasets }: PluginContext,
+  { params }: RouteRequest,
+): DatasetView | Promise<DatasetView> {
+  const { dataset_id: id, instance } = params;
+  return instance === undefined ? datasets.get(id!) : datasets.open(`${id}@${instance}`);
+}
+
+function queryRoutes(context: PluginContext): Route[] {
+  const types = Object.values(EDR_FORMATS).flatMap((format) => format.types);
+  return Object.entries(COLLECTION_QUERIES).flatMap(([type, { summary, coords }]) =>
+    [`${COLLECTION}/${type}`, `${INSTANCE}/${type}`].map((path): Route => {
+      const place = { description: coords, required: true, schema: { type: "string" } };
+      return {
+        ...{
+          path,
+          priority: "page",
+          methods: ["GET", "POST"],
+          maxBodyBytes: MAX_BODY_BYTES,
+          errors: writeError,
+        },
+        operation: {
+          summary: `${summary} (OGC API - EDR)`,
+          description: "`/edr/api` describes all parameters. Queries without data are answered 204",
+          ...{ contentType: types[0]!, alternatives: types.slice(1), parameters: parametersOf(path) },
+          query: { [type === "cube" ? "bbox" : "coords"]: place },
+          requestBody: {
+            description: "Parameters of the query",
+            content: { [JSON_TYPE]: { schema: { type: "object" } } },
+          },
+          ...{ ranged: true, isBounded: true },
+        },
+        handler: (request) => answerQuery(context, type as QueryType, request),
+      };
+    }),
+  );
+}
+
+async function answerQuery(context: PluginContext, type: QueryType, request: RouteRequest): Promise<Reply> {
+  // Before the first `await`: a request that is cancelled meanwhile has no headers any more.
+  const accept = request.header("accept");
+  const query = await readEdrQuery(type, request);
+  const snapshot = await openCollection(context, request);
+  const f = query.parameters.get("f");
+  const { name, contentType } = chooseFormat(type, f, accept);
+  const { signal } = request;
+  const isTable = name === "CSV" || name === "GeoJSON";
+  const form = name === "CoverageJSON" ? "coverages" : "table";
+  const coverages = await planCoverages({ context, snapshot, signal }, query, form, name !== "NetCDF");
+  if (coverages.length === 0)
+    return { kind: "document", status: 204, document: context.createDocument("", contentType) };
+  const needed = coverages.reduce((sum, { plan }) => sum + exportedByteLength(plan, isTable), 0);
+  const { maxSelectionBytes } = context;
+  if (needed > maxSelectionBytes)
+    throw new ZpublishError(
+      "too-large",
+      `Expected a selection of at most ${maxSelectionBytes} bytes (--max-selection), received one of ${needed} bytes`,
+    );
+  const { revision, state } = snapshot;
+  const parts = [packageVersion, revision, state, type, [...query.parameters].sort(), contentType];
+  const etag = `"${createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 22)}"`;
+  return {
+    kind: "stream",
+    ...{ contentType, etag, cacheControl: snapshot.cacheControl },
+    headers: [
+      ...(f === undefined ? [["Vary", "Accept"] as const] : []),
+      ...(name === "NetCDF" ? [["Content-Disposition", `attachment; filename="${type}.nc"`] as const] : []),
+    ],
+    heldByteLength: Math.min(HELD_BYTES, 2 * needed + 2 ** 20),
+    ...(await bodyOf(context, name, coverages, request)),
+  };
+}
+
+/** Returns the format that a query asks for, else the one that the client likes best. @throws ZpublishError `invalid-query` */
+function chooseFormat(type: QueryType, f: string | undefined, accept: string | undefined) {
+  const formats = Object.entries(EDR_FORMATS).filter(([name]) => name !== "GeoJSON" || type === "position");
+  const text =
+    f?.toLowerCase() ??
+    chooseMediaType(
+      accept,
+      formats.flatMap(([, { types }]) => types),
+    ) ??
+    "covjson";
+  const [name, format] =
+    formats.find(([, { names, types }]) => names.includes(text) || types.includes(text)) ?? [];
+  if (format === undefined)
+    throw wrongParameter("f", "enum", `one of ${formats.map(([each]) => each).join(", ")}`, text);
+  return {
+    name: name as FormatName,
+    contentType: format.types.find((each) => each === text) ?? format.types[0]!,
+  };
+}
+
+type BodyParts = Pick<StreamReply, "pieces" | "byteLength" | "quotesAddress">;
+
+async function bodyOf(
+  { values }: PluginContext,
+  format: FormatName,
+  coverages: readonly PlannedCoverage[],
+  { signal, serviceUrl, rawPath }: RouteRequest,
+): Promise<BodyParts> {
+  if (format === "CoverageJSON")
+    return { pieces: (_, client) => writeCoverageJson(coverages, values, client.signal) };
+  if (format === "GeoJSON") {
+    const write = writeEdrGeojson(coverages, serviceUrl + rawPath, values);
+    return { quotesAddress: true, pieces: (_, client) => write(client.signal) };
+  }
+  const write = format === "CSV" ? writeCsv : writeNetcdf;
+  const { pieces, byteLength } = await write(coverages[0]!.plan, values, signal);
+  return { byteLength, pieces: (range, client) => pieces(range, client.signal) };
+}
+
+/** Writes an error with the members of EDR and those of RFC 7807. Parameters that are wrong are 400 there. */
+function writeError({ status: received, detail }: ErrorFacts): ErrorReply {
+  const line = received.startsWith("422") ? "400 Bad Request" : received;
+  const [status, title] = [Number(line.slice(0, 3)), line.slice(4)];
+  const body = { code: `${status}`, description: detail, type: "about:blank", title, status, detail };
+  return { status, contentType: JSON_TYPE, body: JSON.stringify(body) };
+}

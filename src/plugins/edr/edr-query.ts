@@ -1,0 +1,213 @@
+import {
+  type CoordinateAxis,
+  indexOf,
+  indexRange,
+  parseQuery,
+  type RouteRequest,
+  type Steps,
+  type Values,
+  wrongParameter,
+  ZpublishError,
+} from "../../plugin-api.js";
+import parseWkt, { type WktGeometry } from "./well-known-text.js";
+
+/** Queries of collections, with the types of their geometries, and what they answer. */
+export const COLLECTION_QUERIES = {
+  position: {
+    types: ["POINT", "MULTIPOINT"],
+    summary: "Values of the cells nearest to points",
+    coords: "`POINT(8.6 50.1)`, `MULTIPOINT(…)`; with `Z` at the nearest level. Points outside are left out",
+  },
+  area: {
+    types: ["POLYGON", "MULTIPOLYGON"],
+    summary: "Values of the cells whose centres are in polygons",
+    coords: "`POLYGON((5 45,15 45,15 55,5 55,5 45))`, `MULTIPOLYGON(…)`",
+  },
+  cube: { types: [], summary: "Values of the cells in a box", coords: "" },
+  trajectory: {
+    types: ["LINESTRING", "MULTILINESTRING"],
+    summary: "Values of the cells along a path",
+    coords: "`LINESTRING(5 45,15 55)`, `MULTILINESTRING(…)`; `Z`: levels; `M`: seconds since 1970-01-01",
+  },
+} as const;
+/** Name of a query. */
+export type QueryType = keyof typeof COLLECTION_QUERIES;
+
+/** A format of values. The first type is that of its answers, unless a client prefers another one. */
+interface EdrFormat {
+  readonly types: readonly string[];
+  /** Values of `f`, in lower case. */
+  readonly names: readonly string[];
+}
+/** Name of a format in metadata. */
+export type FormatName = "CoverageJSON" | "GeoJSON" | "CSV" | "NetCDF";
+/** Formats by their names. */
+export const EDR_FORMATS: Readonly<Record<FormatName, EdrFormat>> = {
+  CoverageJSON: {
+    types: ["application/prs.coverage+json", "application/vnd.cov+json"],
+    names: ["coveragejson", "covjson", "json"],
+  },
+  GeoJSON: { types: ["application/geo+json"], names: ["geojson"] },
+  CSV: { types: ["text/csv"], names: ["csv"] },
+  NetCDF: { types: ["application/x-netcdf"], names: ["netcdf", "nc"] },
+};
+
+/** What a query asks for. Texts are as they came. */
+export interface EdrQuery {
+  readonly type: QueryType;
+  /** By name; each once. */
+  readonly parameters: ReadonlyMap<string, string>;
+  /** Undefined for all. */
+  readonly names: readonly string[] | undefined;
+}
+
+/** Parameters of all queries. The others are `coords` or `bbox`, and dimensions of the collection. */
+export const COMMON = ["parameter-name", "datetime", "z", "crs", "f"];
+/** Coordinate reference systems; all have longitudes before latitudes. */
+export const CRS = ["CRS84", "EPSG:4326"];
+const CRS_TEXT =
+  /^(?:(?:crs|ogc)?:?(?:crs)?:?84|epsg:4326|https?:\/\/www\.opengis\.net\/def\/crs\/(?:OGC\/[\d.]+\/CRS84|EPSG\/\d+\/4326))$/i;
+
+/**
+ * Reads the query of a request: of its URL, and of its body in JSON.
+ * @throws ZpublishError `invalid-query`, `invalid-body`, `unsupported-media-type`
+ */
+export async function readEdrQuery(type: QueryType, request: RouteRequest): Promise<EdrQuery> {
+  const parameters = new Map<string, string>();
+  for (const [name, values] of parseQuery(request.query, { repeated: ["{name}"] })) {
+    // OWSLib's name of it.
+    if (name === "parameter_names") parameters.set("parameter-name", values.join());
+    else if (values.length > 1)
+      throw wrongParameter(name, "repeated_parameter", "the parameter once", values[1]!);
+    else parameters.set(name, values[0]!);
+  }
+  const contentType = request.header("content-type") ?? "";
+  if (request.method === "POST")
+    for (const [name, value] of parseBody(await request.body(), contentType)) parameters.set(name, value);
+  const crs = parameters.get("crs");
+  if (crs !== undefined && !CRS_TEXT.test(crs))
+    throw wrongParameter("crs", "enum", `one of ${CRS.join(", ")}`, crs);
+  const names = parameters.get("parameter-name")?.split(",");
+  return { type, parameters, names: names?.map((name) => name.trim()) };
+}
+
+function parseBody(body: Uint8Array, contentType: string): Map<string, string> {
+  if (!/^application\/json\s*(?:;|$)/i.test(contentType))
+    throw new ZpublishError(
+      "unsupported-media-type",
+      `Expected Content-Type application/json, received '${contentType}'`,
+    );
+  let value: unknown;
+  const text = Buffer.from(body).toString("utf8");
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw wrongParameter("body", "json_parsing", "JSON", text, "body");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw wrongParameter("body", "object", "an object with the parameters of the query", text, "body");
+  return new Map(
+    Object.entries(value).map(([name, each]) => {
+      const items: readonly unknown[] = Array.isArray(each) ? each : [each];
+      if (items.every((item) => typeof item === "string" || typeof item === "number"))
+        return [name, items.join()] as const;
+      throw wrongParameter(
+        name,
+        "string_type",
+        "a text, a number, or a list of these",
+        JSON.stringify(each),
+        "body",
+      );
+    }),
+  );
+}
+
+/** A text of so many characters is parsed in the pool. */
+const LONG_TEXT = 20_000;
+
+/**
+ * Parses the place of a query. A box is a polygon.
+ * @throws ZpublishError `invalid-query`, `too-large`
+ */
+export async function readGeometry(
+  { type, parameters }: EdrQuery,
+  values: Pick<Values, "run">,
+  signal: AbortSignal,
+): Promise<WktGeometry> {
+  const { types } = COLLECTION_QUERIES[type];
+  if (type === "cube") return boxOf(parameters.get("bbox") ?? "");
+  const task = { text: parameters.get("coords") ?? "", types };
+  if (task.text.length < LONG_TEXT) return parseWkt(task);
+  return values.run<WktGeometry>(new URL("./well-known-text.js", import.meta.url), task, { signal });
+}
+
+/** Reads west, south, east and north; the least and greatest level between them are those of `z`. */
+function boxOf(text: string): WktGeometry {
+  const numbers = text.split(",").map((each) => (each.trim() === "" ? Number.NaN : Number(each)));
+  const [west, south, east, north] = (numbers.length === 6 ? [0, 1, 3, 4] : [0, 1, 2, 3]).map(
+    (at) => numbers[at]!,
+  ) as [number, number, number, number];
+  const isBox = [4, 6].includes(numbers.length) && numbers.every(Number.isFinite);
+  const isOnEarth =
+    Math.abs(west) <= 360 && Math.abs(east) <= 360 && south >= -90 && south <= north && north <= 90;
+  if (!isBox || !isOnEarth) throw wrongParameter("bbox", "bbox", "west,south,east,north in degrees", text);
+  // West of its eastern end if it crosses the 180th meridian.
+  const end = east < west ? east + 360 : east;
+  const ring = Float64Array.of(west, south, end, south, end, north, west, north, west, south);
+  return { type: "POLYGON", stride: 2, z: -1, m: -1, parts: [[ring]] };
+}
+
+/** Returns the levels of a query: `z`, or those of a box of six numbers. */
+export function levelsOf({ type, parameters }: EdrQuery): string | undefined {
+  const box = type === "cube" ? parameters.get("bbox")!.split(",") : [];
+  return parameters.get("z") ?? (box.length === 6 ? `${box[2]}/${box[5]}` : undefined);
+}
+
+const REPEATED = /^R(\d{1,4})\/([^/]+)\/([^/]+)$/;
+
+/**
+ * Finds the steps of an axis that a text names: `a`, `a,b`, `a/b`, `../b`, `a/..` or, of numbers, `R3/a/step`. None may be there. A date
+ * such as `2020-01` is the whole month.
+ * @throws ZpublishError `invalid-query` if it has another form, or labels of another kind than the axis
+ */
+export function findSteps(axis: CoordinateAxis, parameter: string, text: string): Steps {
+  const isNumber = axis.calendar === undefined && typeof axis.values?.[0] !== "string";
+  const range = text.split("/");
+  const [, count = "0", first, step] = (isNumber && REPEATED.exec(text)) || [];
+  if (first === undefined && range.length === 2) {
+    const isTurned = isNumber && Number(range[0]) > Number(range[1]);
+    const [from, to] = (isTurned ? range.reverse() : range).map((end) => (end === ".." ? undefined : end));
+    return indexRange(axis, from, to);
+  }
+  const labels =
+    first === undefined
+      ? text.split(",")
+      : Array.from({ length: Number(count) }, (_, at) => String(Number(first) + at * Number(step)));
+  if (range.length > 1 && first === undefined)
+    throw wrongParameter(parameter, "range", "a, a/b, a,b or R3/a/step", text);
+  const indexes = labels.flatMap((label): readonly number[] => {
+    if (axis.calendar !== undefined) return stepIndexes(indexRange(axis, label, label));
+    const found = isNumber ? indexOf(axis, label, "nearest", 0) : indexOf(axis, label, "exact");
+    return found < 0 ? [] : [found];
+  });
+  return { indexes: [...new Set(indexes)].sort((a, b) => a - b) };
+}
+
+/** Lists steps. */
+export function stepIndexes(steps: Steps): readonly number[] {
+  return "indexes" in steps
+    ? steps.indexes
+    : Array.from({ length: steps.count }, (_, index) => steps.begin + index);
+}
+
+/** Returns the nearest step to a label; -1 if that is half a step beyond the ends of the axis. @throws ZpublishError `invalid-query` */
+export function nearestStep(axis: CoordinateAxis, label: string | number): number {
+  const found = indexOf(axis, label, "nearest");
+  const valueAt = (index: number) => Number(axis.values?.[index] ?? index);
+  const gaps = [found - 1, found + 1]
+    .filter((index) => index >= 0 && index < axis.length)
+    .map((index) => Math.abs(valueAt(index) - valueAt(found)) / 2);
+  const isPlace = axis.role === "Y" || axis.role === "X";
+  const tolerance = gaps.length === 0 ? (isPlace ? 0.5 : 0) : Math.max(...gaps) * (1 + 1e-6);
+  return indexOf(axis, label, "nearest", tolerance);
+}

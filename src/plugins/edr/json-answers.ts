@@ -1,0 +1,249 @@
+import {
+  type CooperativeTask,
+  type CoordinateAxis,
+  type JsonObject,
+  type JsonValue,
+  jsonValues,
+  labelText,
+  parseDataType,
+  pickedLength,
+  runCooperatively,
+  type StepSelection,
+  stringifyJson,
+  type TableRows,
+  tableColumns,
+  tableRows,
+  type ValueBlock,
+  type Values,
+  ZpublishError,
+} from "../../plugin-api.js";
+import { type NamedAxis, parameterOf } from "./gridded-variable.js";
+import type { PlannedCoverage } from "./plan-coverages.js";
+
+/**
+ * Writes coverages as CoverageJSON (OGC 21-069r2): one coverage, or a collection of several.
+ * @returns Pieces of text; an error of the first values comes before any piece.
+ */
+export async function* writeCoverageJson(
+  coverages: readonly PlannedCoverage[],
+  values: Values,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  let text = coverages.length === 1 ? "" : '{"type":"CoverageCollection","coverages":[';
+  for (const [index, coverage] of coverages.entries()) {
+    const { parameters, plan } = coverage;
+    const described = Object.fromEntries(
+      parameters.map((each) => [each.array.variable.path, parameterOf(each)]),
+    );
+    const domain = stringifyJson(await runCooperatively(domainSteps(coverage)));
+    text += `${index === 0 ? "" : ","}{"type":"Coverage","domain":${domain},"parameters":${stringifyJson(described)},"ranges":{`;
+    for (const [at, parameter] of parameters.entries()) {
+      const { path } = parameter.array.variable;
+      const variable = plan.variables.find(
+        (each) => "array" in each.source && each.source.array === parameter.array,
+      )!;
+      const { kept } = variable.source as { readonly kept: readonly number[] };
+      const axisNames = kept.map((axis) => nameOf(coverage, parameter.axes[axis]!));
+      const { shape, dataType } = variable;
+      const head = stringifyJson({
+        ...{ type: "NdArray", dataType: dataType.kind === "f" ? "float" : "integer" },
+        ...(shape.length > 0 && { axisNames, shape }),
+      });
+      text += `${at === 0 ? "" : ","}${JSON.stringify(path)}:${head.slice(0, -1)},"values":`;
+      const mask = coverage.places.mask && masked(coverage.places.mask, axisNames, shape);
+      const flat = [shape.reduce((product, length) => product * length, 1)];
+      for await (const piece of jsonValues(plan, variable, values, signal, flat, mask)) {
+        yield text === "" ? piece : Buffer.concat([Buffer.from(text), piece]);
+        text = "";
+      }
+      text += "}";
+    }
+    text += "}}";
+  }
+  yield Buffer.from(coverages.length === 1 ? text : `${text}]}`);
+}
+
+function nameOf({ selections, places }: PlannedCoverage, { name }: NamedAxis): string {
+  return places.kind === "points" && selections.get(name)?.kind === "points" ? "composite" : name;
+}
+
+const DOUBLE = parseDataType("<f8");
+
+/** Returns a function that makes the items of a block NaN that are outside of a mask of y and x. */
+function masked(mask: Uint8Array, names: readonly string[], shape: readonly number[]) {
+  const [y, x] = ["y", "x"].map((name) => {
+    const at = names.indexOf(name);
+    return {
+      length: shape[at]!,
+      stride: shape.slice(at + 1).reduce((product, length) => product * length, 1),
+    };
+  }) as [Axis, Axis];
+  return (block: ValueBlock, firstItem: number): Pick<ValueBlock, "values" | "dataType"> => {
+    const items = Float64Array.from(block.values as ArrayLike<number | bigint>, (value, index) => {
+      const item = firstItem + index;
+      const row = Math.floor(item / y.stride) % y.length;
+      return mask[row * x.length + (Math.floor(item / x.stride) % x.length)] === 1
+        ? Number(value)
+        : Number.NaN;
+    });
+    return { values: items, dataType: block.dataType.kind === "f" ? block.dataType : DOUBLE };
+  };
+}
+
+/** One axis of a block of values. */
+interface Axis {
+  readonly length: number;
+  readonly stride: number;
+}
+
+/** Describes where the values of a coverage are, with the longitudes and latitudes of the centres of cells. */
+function* domainSteps(coverage: PlannedCoverage): CooperativeTask<JsonObject> {
+  const { places, parameters, selections, along } = coverage;
+  const { axes } = parameters[0]!;
+  const isPoints = places.kind === "points";
+  const own = axes.filter(({ name }) => name !== "x" && name !== "y" && !(isPoints && along.includes(name)));
+  const labels = new Map<string, (string | number)[]>();
+  for (const { name, axis } of own) labels.set(name, yield* labelSteps(name, axis, selections.get(name)!));
+  // A path at one time has it in each of its tuples.
+  const single = isPoints && selections.get("t")?.kind === "step" ? labels.get("t")?.[0] : undefined;
+  if (single !== undefined) labels.delete("t");
+  // Labels of points on further axes of their own.
+  const lists = new Map<string, (string | number)[]>();
+  for (const { name, axis } of axes)
+    if (isPoints && along.includes(name))
+      lists.set(name, yield* labelSteps(name, axis, selections.get(name)!));
+  const [t, z] = [lists.get("t"), lists.get("z")];
+  const hasTime = t !== undefined || single !== undefined;
+  const names = [...(hasTime ? ["t"] : []), "x", "y", ...(z ? ["z"] : [])];
+  const tuples = Array.from(places.x, (x, at) => [
+    ...(hasTime ? [t?.[at] ?? single!] : []),
+    ...[x, places.y[at]!],
+    ...(z ? [z[at]!] : []),
+  ]);
+  const horizontal = isPoints
+    ? { composite: { dataType: "tuple", coordinates: names, values: tuples } }
+    : { x: { values: [...places.x] }, y: { values: [...places.y] } };
+  const others = Object.fromEntries([...labels].map(([name, values]) => [name, { values }]));
+  const type = domainTypeOf(places.kind, labels, hasTime);
+  return {
+    type: "Domain",
+    ...(type && { domainType: type }),
+    axes: { ...horizontal, ...others },
+    referencing: [
+      {
+        coordinates: ["x", "y"],
+        system: { type: "GeographicCRS", id: "http://www.opengis.net/def/crs/OGC/1.3/CRS84" },
+      },
+      ...axes.filter(({ name }) => name !== "x" && name !== "y").map(referenceOf),
+    ],
+  };
+}
+
+/** Returns the domain type (CoverageJSON section 9.11) of axes; undefined if there is none of such axes. */
+function domainTypeOf(
+  kind: PlannedCoverage["places"]["kind"],
+  labels: ReadonlyMap<string, readonly unknown[]>,
+  hasTime: boolean,
+): string | undefined {
+  const [times, levels] = [labels.get("t")?.length ?? 0, labels.get("z")?.length ?? 0];
+  if ([...labels.keys()].some((name) => name !== "t" && name !== "z")) return undefined;
+  if (kind === "points") {
+    if (levels > (hasTime ? 1 : 0)) return undefined;
+    return hasTime ? "Trajectory" : times > 0 ? "MultiPointSeries" : "MultiPoint";
+  }
+  if (kind === "grid" || (times > 1 && levels > 1)) return "Grid";
+  if (levels > 1) return "VerticalProfile";
+  return times > 1 ? "PointSeries" : "Point";
+}
+
+function* labelSteps(
+  name: string,
+  axis: CoordinateAxis,
+  { selection }: StepSelection,
+): CooperativeTask<(string | number)[]> {
+  const suffix = name === "t" && isGregorian(axis.calendar) ? "Z" : "";
+  const labels: (string | number)[] = [];
+  for (let at = 0; at < pickedLength(selection); at++) {
+    const index = "indexes" in selection ? selection.indexes[at]! : selection.begin + at * selection.step;
+    labels.push(name === "z" ? Number(axis.values?.[index] ?? index) : labelText(axis, index) + suffix);
+    if (at % 64 === 0) yield;
+  }
+  return labels;
+}
+
+/** Tells whether dates of a calendar are those of ISO 8601. */
+export function isGregorian(calendar: string | undefined): boolean {
+  return /^(?:standard|gregorian|proleptic_gregorian)$/i.test(calendar ?? "");
+}
+
+const CALENDARS = "https://cfconventions.org/cf-conventions/cf-conventions.html#calendar";
+
+function referenceOf({ name, axis }: NamedAxis): JsonObject {
+  if (name === "t") {
+    const calendar = isGregorian(axis.calendar) ? "Gregorian" : `${CALENDARS}-${axis.calendar}`;
+    return { coordinates: ["t"], system: { type: "TemporalRS", calendar } };
+  }
+  const label = { en: axis.dim };
+  const unit = axis.units === undefined ? {} : { unit: { symbol: axis.units } };
+  const system =
+    name === "z"
+      ? { type: "VerticalCRS", cs: { csAxes: [{ name: label, ...unit }] } }
+      : { type: "IdentifierRS", targetConcept: { label } };
+  return { coordinates: [name], system };
+}
+
+/** Most features of an answer. */
+const MAX_FEATURES = 100_000;
+
+/**
+ * Returns a function that writes values at points as features of GeoJSON (EDR section 8.3): a row of the table is one feature.
+ * @throws ZpublishError `too-large`
+ */
+export function writeEdrGeojson(
+  coverages: readonly PlannedCoverage[],
+  url: string,
+  values: Values,
+): (signal: AbortSignal) => AsyncGenerator<Uint8Array> {
+  const [{ plan }] = coverages as readonly [PlannedCoverage];
+  const count = [...plan.dims.values()].reduce((product, length) => product * length, 1);
+  if (count > MAX_FEATURES)
+    throw new ZpublishError("too-large", `Expected at most ${MAX_FEATURES} features, received ${count}`);
+  const parameters = coverages.flatMap((each) => each.parameters);
+  const names = parameters.map(({ array }) => array.variable.path);
+  const axisOf = (name: string) =>
+    parameters.flatMap(({ axes }) => axes).find((each) => each.name === name)?.axis;
+  const { grid } = parameters[0]!.coordinates;
+  const columns = tableColumns(plan);
+  const [x, y, t] = [
+    grid?.longitude ?? axisOf("x")?.variable,
+    grid?.latitude ?? axisOf("y")?.variable,
+    axisOf("t")?.variable,
+  ].map((path) => columns.findIndex(({ name }) => name === path?.replaceAll("/", "_"))) as [
+    number,
+    number,
+    number,
+  ];
+  const suffix = isGregorian(axisOf("t")?.calendar) ? "Z" : "";
+  const feature = ({ columns: blocks }: TableRows, row: number) => {
+    const valueAt = (column: number): JsonValue => {
+      const value = blocks[column]?.values?.[row] ?? null;
+      return typeof value === "number" && !Number.isFinite(value) ? null : value;
+    };
+    const [east, north] = [Number(valueAt(x)), Number(valueAt(y))];
+    const datetime = t < 0 ? "" : `${valueAt(t)}${suffix}`;
+    const properties = {
+      ...Object.fromEntries(columns.map(({ name }, at) => [name, valueAt(at)])),
+      ...{ datetime, "parameter-name": names, label: `${north}, ${east}`, edrqueryendpoint: url },
+    };
+    return { type: "Feature", geometry: { type: "Point", coordinates: [east, north] }, properties };
+  };
+  return async function* (signal) {
+    let text = `{"type":"FeatureCollection","parameters":${stringifyJson(parameters.map(parameterOf))},"features":[`;
+    for await (const rows of tableRows(plan, columns, values, signal)) {
+      const features = Array.from({ length: rows.rowCount }, (_, row) => stringifyJson(feature(rows, row)));
+      yield Buffer.from(text + features.join());
+      text = ",";
+    }
+    yield Buffer.from(text === "," ? "]}" : `${text}]}`);
+  };
+}
