@@ -16,6 +16,7 @@ import { remote } from "./remote.js";
 import { select } from "./select.js";
 import { start } from "./start.js";
 import { thumbnails } from "./thumbnails.js";
+import { tiles } from "./tiles.js";
 
 /** Benchmarks besides the rows, by name, in the order of the report. */
 export const TABLES: Readonly<Record<string, BenchTable>> = {
@@ -23,6 +24,7 @@ export const TABLES: Readonly<Record<string, BenchTable>> = {
   "transcode-cold": transcodeCold,
   overviews,
   thumbnails,
+  tiles,
   explore,
   warm,
   remote,

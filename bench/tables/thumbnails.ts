@@ -138,7 +138,7 @@ interface IndexedPicture {
 const SIGNATURE = "89504e470d0a1a0a";
 
 /** Reads a PNG of eight bits per pixel with a palette, whose rows are not filtered. @throws Error if it is another. */
-function readIndexedPng(bytes: Buffer): IndexedPicture {
+export function readIndexedPng(bytes: Buffer): IndexedPicture {
   if (bytes.toString("hex", 0, 8) !== SIGNATURE)
     throw new Error(`expected a PNG, received ${bytes.subarray(0, 100)}`);
   const chunks = new Map<string, Buffer[]>();

@@ -41,6 +41,7 @@ const CLIENTS: Readonly<Record<string, Parameters<typeof clientMissing>>> = {
   peers: ["h5py", "netcdf4"],
   references: ["h5py", "netcdf4"],
   select: ["h5py", "netcdf4"],
+  tiles: ["gdal", "netcdf4"],
 };
 
 /** What every run measures: one row or table of each kind. With an effort of 1 it is all of them. */

@@ -14,7 +14,7 @@ import base64, json, math, random, sys
 import netCDF4, numpy as np
 from osgeo import gdal, osr
 gdal.UseExceptions()
-gdal.PushErrorHandler("CPLQuietErrorHandler")
+gdal.SetConfigOption("CPL_LOG", "/dev/null")
 directory, views = sys.argv[1], int(sys.argv[2])
 EDGE = math.pi * 6378137
 LOW, HIGH = -40.0, 60.0
