@@ -1,8 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, extname, join } from "node:path";
 import { chromium, type Page } from "playwright-core";
+import { feature } from "topojson-client";
+import type { Topology } from "topojson-specification";
 import { createServer } from "../../src/library/create-server.js";
 import { makeDemoData } from "../demo/demo-data.js";
 
@@ -22,6 +25,7 @@ interface Picture {
 }
 
 const WINTER = "d.time=2013-12-20T18:00";
+const TILES = "time=2013-12-20T18:00&range=230,310&scale=turbo&interpolate=linear";
 
 const PICTURES: Picture[] = [
   {
@@ -55,6 +59,13 @@ const PICTURES: Picture[] = [
         await page.locator("summary", { hasText: text }).click();
     },
   },
+  {
+    name: "map-tiles",
+    path: `/datasets/air/tiles/air/tilejson.json?${TILES}`,
+    width: 1000,
+    height: 560,
+    prepare: showTiles,
+  },
 ];
 
 /** Files of `test/fixtures/write_wild_files.py` in the explorer: dataset, and what its address says. */
@@ -74,6 +85,29 @@ const SEEN: Readonly<Record<string, string>> = {
 for (const [id, hash] of Object.entries(SEEN)) {
   const path = `/datasets/${id}/explore${hash && `#${hash}`}`;
   PICTURES.push({ name: `seen-${id}`, path, width: 1000, height: 680, prepare: untilRead });
+}
+
+/** Shows the tiles of the page's TileJSON in OpenLayers, and coasts above them. */
+async function showTiles(page: Page): Promise<void> {
+  const { resolve } = createRequire(import.meta.url);
+  const described = page.url();
+  const land = JSON.parse(await readFile(resolve("world-atlas/land-110m.json"), "utf8")) as Topology;
+  const coasts = JSON.stringify(feature(land, land.objects.land!));
+  await page.goto("about:blank");
+  await page.setContent(
+    "<style>body { margin: 0; background: #dfe6ec } #map { height: 100vh }</style><div id='map'></div>",
+  );
+  await page.addStyleTag({ path: resolve("ol/ol.css") });
+  await page.addScriptTag({ path: resolve("ol/dist/ol.js") });
+  await page.evaluate(`new Promise((done) => {
+    const shown = new ol.source.TileJSON({ url: ${JSON.stringify(described)}, crossOrigin: "anonymous" });
+    const features = new ol.format.GeoJSON().readFeatures(${coasts}, { featureProjection: "EPSG:3857" });
+    const style = new ol.style.Style({ stroke: new ol.style.Stroke({ color: "#1d2b36", width: 1.2 }) });
+    const lines = new ol.layer.Vector({ source: new ol.source.Vector({ features }), style });
+    const view = new ol.View({ center: ol.proj.fromLonLat([-97, 48]), zoom: 3.3 });
+    const map = new ol.Map({ target: "map", layers: [new ol.layer.Tile({ source: shown, opacity: 0.85 }), lines], view });
+    shown.on("change", () => shown.getState() === "ready" && map.once("rendercomplete", done));
+  })`);
 }
 
 /** Waits until the explorer says that nothing is left to read. */

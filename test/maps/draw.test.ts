@@ -1,0 +1,91 @@
+import { join } from "node:path";
+import t from "tap";
+import { decodePng } from "../support/codec/decode-png.js";
+import { startServer } from "../support/servers/start-server.js";
+import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
+
+const degrees = (first: number, step: number, length: number) =>
+  Buffer.from(Float64Array.from({ length }, (_, at) => first + step * at).buffer);
+const axis = (length: number) => ({
+  ...zarray,
+  shape: [length],
+  chunks: [length],
+  dtype: "<f8",
+  fill_value: null,
+});
+const attrs = (dim: string, units: string) => ({ _ARRAY_DIMENSIONS: [dim], units });
+
+/** Files of the whole Earth in cells of a degree, in chunks of `side`; those that are not given are absent. */
+function earth(side: number, chunks: Readonly<Record<string, Uint8Array>>, rows = 180) {
+  const step = 180 / rows;
+  return {
+    ".zgroup": zgroup,
+    "lat/.zarray": axis(rows),
+    "lat/.zattrs": attrs("lat", "degrees_north"),
+    "lat/0": degrees(90 - step / 2, -step, rows),
+    "lon/.zarray": axis(2 * rows),
+    "lon/.zattrs": attrs("lon", "degrees_east"),
+    "lon/0": degrees(-180 + step / 2, step, 2 * rows),
+    "v/.zarray": { ...zarray, shape: [rows, 2 * rows], chunks: [side, side], dtype: "<f4", fill_value: 7 },
+    "v/.zattrs": { _ARRAY_DIMENSIONS: ["lat", "lon"], _FillValue: -1 },
+    ...Object.fromEntries(Object.entries(chunks).map(([key, bytes]) => [`v/${key}`, bytes])),
+  };
+}
+
+const chunkOf = (side: number, value: number) =>
+  Buffer.from(new Float32Array(side * side).fill(value).buffer);
+
+t.test("a chunk that is written over is drawn again, and what is cached stays", async (t) => {
+  const directory = await makeDirectory(t);
+  await writeFiles(directory, earth(90, { "0.0": chunkOf(90, 20), "1.3": chunkOf(90, 30) }));
+  const cache = { directory: join(await makeDirectory(t), "cache"), maxBytes: 2 ** 24 };
+  const dataset = { id: "d", location: directory, immutable: false, encoding: {}, variables: {} };
+  const { get } = await startServer(t, { datasets: [dataset], cache });
+  const tile = async (place: string) => {
+    const answer = await get(`/datasets/d/tiles/v/${place}.png?range=0,255`);
+    const { indices } = decodePng(new Uint8Array(await answer.arrayBuffer()));
+    const { headers } = answer;
+    return {
+      value: indices[256 * 128 + 128]! - 1,
+      etag: headers.get("etag"),
+      origin: headers.get("x-cache"),
+    };
+  };
+  const west = await tile("2/0/1");
+  t.match(west, { value: 20, origin: "MISS" });
+  const east = await tile("2/3/2");
+  t.equal(east.value, 30);
+  t.equal(
+    (await tile("1/1/0")).value,
+    7,
+    "absent chunks have the fill value, which is no missing value here",
+  );
+  let cached = await tile("2/0/1");
+  for (let again = 0; again < 50 && cached.origin !== "HIT"; again++) cached = await tile("2/0/1");
+  t.same(cached, { ...west, origin: "HIT" });
+
+  await writeFiles(directory, { "v/0.0": chunkOf(90, 25), "v/.zattrs.unused": "" });
+  const written = await tile("2/0/1");
+  // The same size and the same time, a minute ago, may be the same version.
+  t.not(written.etag, west.etag);
+  t.equal(written.value, 25);
+  t.equal((await tile("2/3/2")).etag, east.etag, "tiles of other chunks stay what they are");
+});
+
+t.test("a tile of too many chunks is 413, unless overviews have fewer", async (t) => {
+  const directory = await makeDirectory(t);
+  await writeFiles(directory, earth(256, {}, 1_024));
+  const dataset = { id: "plain", location: directory, immutable: false, encoding: {}, variables: {} };
+  const overviews = { levels: 3, method: "mean" } as const;
+  const { get } = await startServer(t, { datasets: [dataset, { ...dataset, id: "levels", overviews }] });
+  const refused = await get("/datasets/plain/tiles/v/0/0/0.png?range=0,255");
+  t.equal(refused.status, 413);
+  t.match(
+    await refused.text(),
+    /32 chunks of 8388608 bytes: zoom in, or configure \\"overviews\\" for dataset 'plain'/,
+  );
+  t.equal((await get("/datasets/plain/tiles/v/2/1/1.png?range=0,255")).status, 200);
+  const made = await get("/datasets/levels/tiles/v/0/0/0.png?range=0,255");
+  t.equal(made.status, 200);
+  t.same(new Set(decodePng(new Uint8Array(await made.arrayBuffer())).indices), new Set([8]));
+});
