@@ -4,6 +4,7 @@ import { cachedBody, type MadeChunk, madeBody, offerToCache } from "../chunk/chu
 import { PNG_ZLIB_LEVEL, type ValueColours } from "../codec/compute/picture.js";
 import { encoderRevision } from "../codec/encoder-revision.js";
 import type { NumericArray } from "../codec/items/item-values.js";
+import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
 import { combinations } from "../collections/combinations.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { COLOUR_REVISION } from "../colour/colour-scales.js";
@@ -13,7 +14,7 @@ import type { BodyClient, BodyReply } from "../http/reply.js";
 import { packageVersion } from "../observe/versions.js";
 import { openChunkReader } from "../open/chunk-reader.js";
 import type { AxisSelection, Values } from "../values/values.js";
-import { type ChunkReader, versionsOf } from "../zarr/chunk-reader.js";
+import { type ChunkReader, combineStored, type StoredVersion, versionsOf } from "../zarr/chunk-reader.js";
 import { partsOfAxis } from "../zarr/plan/item-pick.js";
 import { type MapTask, pixelValues, type SampledValues } from "./draw-map.js";
 import { createLayers, type GriddedArray, indexesOf, isCheap } from "./layers.js";
@@ -38,12 +39,16 @@ interface MapCells {
   readonly level: GriddedArray;
   readonly sample: GridSample;
   readonly selection: readonly AxisSelection[];
+  /** Stored chunks that have these cells. */
+  readonly chunks: readonly (readonly number[])[];
 }
 
 /** Creates what draws maps. */
 export function createMaps({ values, cache }: MapsParts): Maps {
   const layers = createLayers(values);
   const replyWith = createPictures(values, cache);
+  /** What was last shown of each sample, which is asked for again while it is new. */
+  const recent = new WeakMap<GridSample, MapCells & { readonly place: readonly number[] }>();
 
   /** @throws ZpublishError `too-large` if the cells are in too many chunks */
   async function cellsOf(
@@ -54,13 +59,19 @@ export function createMaps({ values, cache }: MapsParts): Maps {
     isLinear: boolean,
   ): Promise<MapCells> {
     const { level, sample } = await layers.sampled(snapshot, array, frame, isLinear);
+    const known = recent.get(sample);
+    if (known?.level.array === level.array && `${known.place}` === `${place}`) return known;
     const selection = place.map((index, axis): AxisSelection => {
       if (axis === level.y) return selectionOf(sample.y);
       return axis === level.x ? selectionOf(sample.x) : { begin: index, count: 1, step: 1 };
     });
     const cost = values.cost(level.array, selection, { decode: true });
     const isSmall = cost.byteLength <= MAX_VALUE_BYTES * Math.max(1, (frame.width * frame.height) / 512 ** 2);
-    if (isCheap(cost, frame.width * frame.height) && isSmall) return { level, sample, selection };
+    if (isCheap(cost, frame.width * frame.height) && isSmall) {
+      const found = { level, sample, selection, chunks: chunksOf(level.array, selection), place };
+      recent.set(sample, found);
+      return found;
+    }
     throw new ZpublishError(
       "too-large",
       `A map of '${array.variable.path}' of ${frame.width} × ${frame.height} pixels would be made of ${cost.chunks} chunks of ${cost.chunkBytes} bytes: zoom in, or configure "overviews" for dataset '${snapshot.id}'`,
@@ -98,7 +109,7 @@ export function createMaps({ values, cache }: MapsParts): Maps {
       const cells = await cellsOf(snapshot, array, frame, place, isLinear && layer.isContinuous);
       const colours = coloursOf(array, layer, style);
       const { id, revision, state } = snapshot;
-      const version = snapshot.immutable ? "" : await versionOf(cells.level.array, cells.selection);
+      const version = snapshot.immutable ? "" : await versionOf(cells.level.array, cells.chunks);
       const { path } = cells.level.array.variable;
       const parts = [id, revision, state, path, place, frame, isLinear, colours, version];
       return replyWith(snapshot, parts, frame.width * frame.height, async (signal) => ({
@@ -186,18 +197,33 @@ function selectionOf({ indexes }: AxisTable): AxisSelection {
   return isRange ? { begin, count: indexes.length, step: 1 } : { indexes };
 }
 
+/** Versions of chunks that are kept per array, to be looked up without waiting. */
+const MAX_VERSIONS = 256;
+const versions = new WeakMap<ServedArray["stored"], BoundedMap<StoredVersion>>();
 const readers = new WeakMap<ServedArray["stored"], ChunkReader>();
 
-/** Returns what tells the chunks of a selection from those before they were written over; empty if there are none. */
-async function versionOf({ stored }: ServedArray, selection: readonly AxisSelection[]): Promise<string> {
+/** Lists the stored chunks that have cells of a selection. */
+function chunksOf({ stored }: ServedArray, selection: readonly AxisSelection[]): number[][] {
+  const parts = selection.map((axis, at) =>
+    Array.from(partsOfAxis(axis, stored.chunkShape[at]!), ({ chunk }) => chunk),
+  );
+  return [...combinations(parts)];
+}
+
+/** Returns what tells chunks from those before they were written over; empty if there are none. */
+async function versionOf({ stored }: ServedArray, chunks: readonly (readonly number[])[]): Promise<string> {
+  if (chunks.length === 0) return "";
   const reader = readers.get(stored) ?? openChunkReader(stored.chunks);
   readers.set(stored, reader);
-  const touched = combinations(
-    selection.map((axis, at) => Array.from(partsOfAxis(axis, stored.chunkShape[at]!), ({ chunk }) => chunk)),
-  );
-  const chunks = [...touched];
-  if (chunks.length === 0) return "";
-  return (await versionsOf(reader, chunks)).map(({ token }) => token ?? "-").join();
+  const key = chunks.join(" ");
+  const ofArray = versions.get(stored) ?? createBoundedMap<StoredVersion>({ maxEntries: MAX_VERSIONS });
+  versions.set(stored, ofArray);
+  const known = ofArray.get(key);
+  if (known?.isUnchanged?.()) return known.token!;
+  const all = await versionsOf(reader, chunks, { wasChecked: known !== undefined });
+  const found = combineStored(all, (tokens) => tokens.map((token) => token ?? "-").join());
+  ofArray.set(key, found);
+  return found.token!;
 }
 
 function coloursOf({ variable }: ServedArray, layer: MapLayer, style: MapOptions): ValueColours {

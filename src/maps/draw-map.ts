@@ -37,16 +37,26 @@ export function pixelValues({
   const values = new Float64Array(width * height);
   for (let pixel = 0, row = 0; row < height; row++) {
     for (let column = 0; column < width; column++, pixel++) {
-      const [ofY, ofX] = isSeparable ? [row, column] : [pixel, pixel];
-      const top = y.at[ofY]! * rowStride;
-      const left = x.at[ofX]! * columnStride;
-      if (y.at[ofY]! < 0 || x.at[ofX]! < 0) values[pixel] = Number.NaN;
-      else if (y.next === undefined || x.next === undefined) values[pixel] = Number(cells[top + left]);
+      const ofY = isSeparable ? row : pixel;
+      const ofX = isSeparable ? column : pixel;
+      const top = y.at[ofY]!;
+      const left = x.at[ofX]!;
+      if (top < 0 || left < 0) values[pixel] = Number.NaN;
+      else if (y.next === undefined || x.next === undefined)
+        values[pixel] = Number(cells[top * rowStride + left * columnStride]);
       else {
-        const bottom = y.next[ofY]! * rowStride;
-        const right = x.next[ofX]! * columnStride;
-        const corners = [top + left, top + right, bottom + left, bottom + right];
-        values[pixel] = interpolated(cells, corners, y.share![ofY]!, x.share![ofX]!);
+        const first = top * rowStride;
+        const second = y.next[ofY]! * rowStride;
+        const near = left * columnStride;
+        const far = x.next[ofX]! * columnStride;
+        values[pixel] = interpolated(
+          Number(cells[first + near]),
+          Number(cells[first + far]),
+          Number(cells[second + near]),
+          Number(cells[second + far]),
+          y.share![ofY]!,
+          x.share![ofX]!,
+        );
       }
     }
   }
@@ -54,17 +64,29 @@ export function pixelValues({
 }
 
 /** Interpolates between four cells. Missing ones have no weight, and a pixel is missing if the nearest of them is. */
-function interpolated(cells: NumericArray, corners: readonly number[], down: number, across: number): number {
-  const weights = [(1 - down) * (1 - across), (1 - down) * across, down * (1 - across), down * across];
-  let [sum, weight] = [0, 0];
-  for (let corner = 0; corner < 4; corner++) {
-    const value = Number(cells[corners[corner]!]);
-    if (Number.isNaN(value)) {
-      if (weights[corner]! >= Math.max(...weights)) return Number.NaN;
-      continue;
-    }
-    sum += value * weights[corner]!;
-    weight += weights[corner]!;
-  }
-  return sum / weight;
+function interpolated(
+  topLeft: number,
+  topRight: number,
+  bottomLeft: number,
+  bottomRight: number,
+  down: number,
+  across: number,
+): number {
+  const [top, bottom] = [1 - down, down];
+  const [left, right] = [1 - across, across];
+  const sum = top * (left * topLeft + right * topRight) + bottom * (left * bottomLeft + right * bottomRight);
+  if (!Number.isNaN(sum)) return sum;
+  const nearest = down < 0.5 ? (across < 0.5 ? topLeft : topRight) : across < 0.5 ? bottomLeft : bottomRight;
+  if (Number.isNaN(nearest)) return Number.NaN;
+  let [present, weight] = [0, 0];
+  const add = (value: number, share: number) => {
+    if (Number.isNaN(value)) return;
+    present += value * share;
+    weight += share;
+  };
+  add(topLeft, top * left);
+  add(topRight, top * right);
+  add(bottomLeft, bottom * left);
+  add(bottomRight, bottom * right);
+  return present / weight;
 }

@@ -11,13 +11,13 @@ import { memoPromise } from "../event-loop/joined.js";
 import { wrongParameter } from "../http/query.js";
 import type { AxisSelection, ReadCost, Values } from "../values/values.js";
 import type { MapCategory, MapExtent, MapFrame, MapLayer, MapPlace, MapSteps } from "./maps.js";
-import type { GridTask, PixelGrid } from "./project-grid.js";
+import type { GridTask } from "./project-grid.js";
 import { type GridAxis, type GridSample, gridAxis, type MapGrid, sampleDegrees } from "./sample-grid.js";
 
 /** Runs in the pool. */
 const GRID_TASKS = new URL("./project-grid.js", import.meta.url);
 
-/** Samples of grids whose cells are found pixel by pixel, which all times of a frame share. */
+/** Samples, which all times of a frame share. */
 const MAX_SAMPLE_BYTES = 64 * 2 ** 20;
 
 /** Chunks that one picture of 512 × 512 pixels is made of, at most; larger pictures may be made of more. */
@@ -43,7 +43,10 @@ export interface GriddedArray extends CoarserVersion {
 
 /** Creates what finds where the cells of arrays lie, and what maps of them show by default. */
 export function createLayers(values: Values) {
-  const samples = createBoundedMap<{ readonly byteLength: number; readonly made: Promise<GridSample> }>({
+  const samples = createBoundedMap<{
+    readonly byteLength: number;
+    readonly made: GridSample | Promise<GridSample>;
+  }>({
     maxBytes: MAX_SAMPLE_BYTES,
     byteLengthOf: ({ byteLength }) => byteLength,
   });
@@ -80,20 +83,24 @@ export function createLayers(values: Values) {
 
   /** @throws ZpublishError `unsupported` if the projection is not known */
   function sample(grid: MapGrid, frame: MapFrame, isLinear: boolean): GridSample | Promise<GridSample> {
-    if (grid.kind === "degrees") return sampleDegrees(grid, frame, isLinear);
-    const key = JSON.stringify([gridKey(grid), frame, isLinear]);
+    const key = `${gridKey(grid)} ${frame.crs} ${frame.bbox} ${frame.width} ${frame.height} ${isLinear}`;
     const known = samples.get(key);
     if (known !== undefined) return known.made;
-    const made = runTask<GridSample>({ kind: "sample", grid, frame, isLinear });
-    samples.set(key, { made, byteLength: frame.width * frame.height * (isLinear ? 24 : 8) });
-    made.catch(() => samples.delete(key));
+    const isByAxis = grid.kind === "degrees";
+    const made = isByAxis
+      ? sampleDegrees(grid, frame, isLinear)
+      : runTask<GridSample>({ kind: "sample", grid, frame, isLinear });
+    const entries = isByAxis ? frame.width + frame.height : frame.width * frame.height;
+    samples.set(key, { made, byteLength: 512 + entries * (isLinear ? 24 : 12) });
+    if (made instanceof Promise) made.catch(() => samples.delete(key));
     return made;
   }
 
   const runTask = <T>(task: GridTask): Promise<T> => values.run<T>(GRID_TASKS, task);
 
-  function gridKey(grid: PixelGrid): string {
+  function gridKey(grid: MapGrid): string {
     if (grid.kind === "cells") return grid.key;
+    if (grid.kind === "degrees") return `${keyOf(grid.y)} ${keyOf(grid.x)}`;
     return `${keyOf(grid.y)} ${keyOf(grid.x)} ${grid.projection.scale} ${grid.projection.definition}`;
   }
 
