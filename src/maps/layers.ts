@@ -52,6 +52,7 @@ export function createLayers(values: Values) {
   });
   const once = createSnapshotPromises();
   const keyOf = createKeys();
+  const gridKey = (grid: MapGrid) => keyOfGrid(grid, keyOf);
 
   /** @throws ZpublishError `not-found`, saying why the array has no place */
   async function placed({ snapshot, array }: CoarserVersion): Promise<GriddedArray> {
@@ -97,12 +98,6 @@ export function createLayers(values: Values) {
   }
 
   const runTask = <T>(task: GridTask): Promise<T> => values.run<T>(GRID_TASKS, task);
-
-  function gridKey(grid: MapGrid): string {
-    if (grid.kind === "cells") return grid.key;
-    if (grid.kind === "degrees") return `${keyOf(grid.y)} ${keyOf(grid.x)}`;
-    return `${keyOf(grid.y)} ${keyOf(grid.x)} ${grid.projection.scale} ${grid.projection.definition}`;
-  }
 
   async function extentOf({ snapshot, grid }: GriddedArray): Promise<MapExtent | undefined> {
     if (grid.kind === "degrees") return extentOfDegrees(grid);
@@ -151,7 +146,7 @@ export function createLayers(values: Values) {
       for (let at = versions.length - 1; ; ) {
         // Coarser versions may be without coordinates.
         const level = await placed(versions[at]!).catch((error: unknown) => {
-          if (at === 0) throw error;
+          if (at === 0 || !(error instanceof ZpublishError) || error.code !== "not-found") throw error;
         });
         const found = level && (await sample(level.grid, frame, isLinear));
         const density = found?.cellsPerPixel ?? 0;
@@ -176,6 +171,13 @@ function createSnapshotPromises() {
     ofSnapshot.set(key, memo);
     return memo(make) as Promise<T> | T;
   };
+}
+
+/** Names a grid in this process. @param keyOf Names its axes. */
+function keyOfGrid(grid: MapGrid, keyOf: ReturnType<typeof createKeys>): string {
+  if (grid.kind === "cells") return grid.key;
+  const axes = `${keyOf(grid.y)} ${keyOf(grid.x)}`;
+  return grid.kind === "degrees" ? axes : `${axes} ${grid.projection.scale} ${grid.projection.definition}`;
 }
 
 /** Creates names of objects in this process. */
