@@ -90,18 +90,30 @@ t.test("the explorer in a browser", { skip: clientMissing("chromium") }, async (
     },
   );
 
-  await t.test("a token in the address is enough for all that the page reads", async (t) => {
-    const directory = await makeDirectory(t);
-    await writeFiles(directory, { tokens: `${TOKEN}\n` });
-    const access = accessOf({ tokenFile: join(directory, "tokens") });
-    const { url } = await startServer(t, { datasets, access });
-    const page = await browser.newPage();
-    t.teardown(() => page.close());
-    const problems = watchPage(page, url);
-    await page.goto(`${url}/datasets/air/explore?token=${encodeURIComponent(TOKEN)}`);
-    await page.getByText(/^Read [\d,]+ chunks? in /).waitFor();
-    t.same(problems, []);
-  });
+  await t.test(
+    "a token in the address, a prefix or a cookie is enough for all that the page reads",
+    async (t) => {
+      const directory = await makeDirectory(t);
+      await writeFiles(directory, { tokens: `${TOKEN}\n` });
+      const access = accessOf({ tokenFile: join(directory, "tokens") });
+      const { url } = await startServer(t, { datasets, access });
+      const page = await browser.newPage();
+      t.teardown(() => page.close());
+      const problems = watchPage(page, url);
+      await page.goto(`${url}/datasets/air/explore?token=${encodeURIComponent(TOKEN)}`);
+      await page.getByText(/^Read [\d,]+ chunks? in /).waitFor();
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      const session = await fetch(`${url}/session`, { method: "POST", headers });
+      const { prefix } = (await session.json()) as { readonly prefix: string };
+      await page.goto(`${prefix}datasets/air/explore`);
+      await page.getByText(/^Read [\d,]+ chunks? in /).waitFor();
+      const [, name = "", value = ""] = /^(\w+)=([^;]*)/.exec(session.headers.get("set-cookie") ?? "") ?? [];
+      await page.context().addCookies([{ name, value, url }]);
+      await page.goto(`${url}/datasets/air/explore`);
+      await page.getByText(/^Read [\d,]+ chunks? in /).waitFor();
+      t.same(problems, []);
+    },
+  );
 
   await t.test("another version is chosen, and variable and view stay", async (t) => {
     const listed = [version("tag", "v1", "S1", "first"), version("snapshot", "S1", "S1", "first")];
