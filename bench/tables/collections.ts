@@ -50,6 +50,8 @@ export const collections: BenchTable = {
         { of: FULL, figure: "memory, MiB", most: 300 },
         { of: FULL, figure: "page: p99 ms", most: 20 },
         { of: FULL, figure: "loop held in a refresh, ms", most: 20 },
+        { of: FULL, figure: "/stac: first ms", most: 50 },
+        { of: FULL, figure: "/stac/collections: first ms", most: 50 },
       ],
       notes: [
         `${count.toLocaleString("en-US")} datasets: NetCDF-3 files and, one in a hundred, Zarr stores, 1,000 to a folder. \`find\` lists all entries with their sizes and times. Pages of ${PAGE} after ids all over the list are asked for one after the other. A refresh every ${refresh} s.`,
@@ -64,6 +66,9 @@ function measure(archive: Archive, build: Build, context: BenchContext): Promise
   return withFolder(archive.directory, build, context, async (server, loop, scratch) => {
     const resident = residentMib(server);
     await checkList(server, archive);
+    // The first answer of each, before anything is kept for another one.
+    const stacMs = await timeAnswer(server, "/stac");
+    const stacPageMs = await timeAnswer(server, `/stac/collections?limit=${PAGE}`);
     await checkDatasets(server, archive, opened);
     const heldMs = await watchRefreshes(server, loop, refresh);
     const { paths } = archive;
@@ -77,6 +82,7 @@ function measure(archive: Archive, build: Build, context: BenchContext): Promise
     return {
       ...{ "ready, s": server.readySeconds, "memory, MiB": resident },
       ...{ "page: p50 ms": p50, "page: p99 ms": p99, "loop held in a refresh, ms": heldMs },
+      ...{ "/stac: first ms": stacMs, "/stac/collections: first ms": stacPageMs },
       "new dataset listed after, s": await timeArrival(server, archive),
     };
   });
@@ -125,6 +131,12 @@ async function watchRefreshes({ pid }: RunningZpublish, loop: LoopDelay, refresh
     longest.push((await loop.take(pid)).longest);
   }
   return median(longest)!;
+}
+
+async function timeAnswer({ baseUrl }: RunningZpublish, path: string): Promise<number> {
+  const began = performance.now();
+  await fetchBody(baseUrl, path);
+  return performance.now() - began;
 }
 
 function idOf(path: string): string {

@@ -58,6 +58,8 @@ const MAX_ENTRIES = 4_000;
 const CONCURRENCY = 4;
 /** Milliseconds that summaries wait for descriptions of open datasets. */
 const SUMMARIES_TIMEOUT_MS = 1_000;
+/** Milliseconds that they wait for what was kept of others; what comes later is in the next answer. */
+const RESTORE_TIMEOUT_MS = 20;
 /** Milliseconds for which a description is shown without another look at its dataset. */
 const FRESH_MS = 5_000;
 /** Milliseconds after which a dataset that could not be read is tried again. */
@@ -170,12 +172,11 @@ export function createCatalog(
     },
     /** Returns what is known of datasets, or was kept, without opening any. Those that are open are described first. */
     async summaries(ids: readonly string[]): Promise<ReadonlyMap<string, DatasetSummary>> {
-      const isOpen = (id: string) => datasets.opened(id) !== undefined;
-      const isKept = (id: string) =>
-        kept !== undefined && known.get(id) === undefined && datasets.isDescribable(id, false);
-      const asked = ids.filter((id) => isOpen(id) || isKept(id));
-      const read = (id: string) => (isOpen(id) ? updateOnce(id) : restoreOnce(id));
-      await settlesWithin(workThrough(asked, CONCURRENCY, read), SUMMARIES_TIMEOUT_MS);
+      const open = ids.filter((id) => datasets.opened(id) !== undefined);
+      const others = ids.filter((id) => known.get(id) === undefined && datasets.isDescribable(id, false));
+      const restoring = workThrough(kept === undefined ? [] : others, CONCURRENCY, restoreOnce);
+      await settlesWithin(workThrough(open, CONCURRENCY, updateOnce), SUMMARIES_TIMEOUT_MS);
+      await settlesWithin(restoring, RESTORE_TIMEOUT_MS);
       return new Map(
         ids.flatMap((id) => {
           const found = known.get(id)?.description;
