@@ -17,7 +17,7 @@ import { COLLECTION_QUERIES, CRS, EDR_FORMATS } from "./edr-query.js";
 import { findParameters, type GriddedVariable, parameterOf } from "./gridded-variable.js";
 import { isGregorian } from "./json-answers.js";
 
-const names = Object.keys(EDR_FORMATS);
+const FORMAT_NAMES = Object.keys(EDR_FORMATS);
 /** Collections of one page, unless the query says how many; each with its parameters if its dataset is open. */
 const PAGE_COLLECTIONS = 100;
 const MAX_PAGE_COLLECTIONS = 1_000;
@@ -173,7 +173,7 @@ async function describeCollection(
       ...(snapshot?.versions && snapshot.version === undefined ? { instances } : {}),
     },
     crs: CRS,
-    output_formats: names,
+    output_formats: FORMAT_NAMES,
     parameter_names: Object.fromEntries(
       (parameters ?? []).map((each) => [each.array.variable.path, parameterOf(each)]),
     ),
@@ -185,8 +185,8 @@ function queryLink(url: string, name: string, description: string): JsonObject {
     ...link(url, "data", name),
     variables: {
       ...{ title: name, description, query_type: name },
-      output_formats: name === "position" ? names : names.filter((each) => each !== "GeoJSON"),
-      default_output_format: names[0]!,
+      output_formats: name === "position" ? FORMAT_NAMES : FORMAT_NAMES.filter((each) => each !== "GeoJSON"),
+      default_output_format: FORMAT_NAMES[0]!,
       crs_details: CRS.map((crs) => ({ crs, wkt: WKT })),
       ...(name === "cube" ? { height_units: [] } : {}),
     },

@@ -27,7 +27,10 @@ interface Coverage {
   >;
 }
 
-const start = async (t: Test) => {
+/** One server for all tests. */
+const site = startSite(t);
+
+async function startSite(t: Pick<Test, "teardown">) {
   const datasets = [
     datasetOf("air", airOnGrid()),
     datasetOf("year360", airOnGrid("360_day")),
@@ -42,12 +45,12 @@ const start = async (t: Test) => {
     return JSON.parse(text);
   };
   return { ...server, query, coverage };
-};
+}
 const NOON = "datetime=2000-02-29T12:00:00Z";
 const valuesOf = ({ domain }: Coverage, name: string) => domain.axes[name]?.values;
 
 t.test("a position is the nearest cell, with its own coordinates", async (t) => {
-  const { coverage } = await start(t);
+  const { coverage } = await site;
   const all = await coverage("air/position?coords=POINT(12 47)&parameter-name=t");
   t.strictSame(
     ["x", "y", "z"].map((name) => valuesOf(all, name)),
@@ -85,7 +88,7 @@ t.test("a position is the nearest cell, with its own coordinates", async (t) => 
 });
 
 t.test("several points are cells in their order, each once, without those outside", async (t) => {
-  const { coverage, query } = await start(t);
+  const { coverage, query } = await site;
   const points = "coords=MULTIPOINT((12 47),(-20 5),11 46)";
   const found = await coverage(`air/position?${points}&parameter-name=t&z=850&${NOON}`);
   t.match(found.domain.axes.composite, {
@@ -115,7 +118,7 @@ t.test("several points are cells in their order, each once, without those outsid
 });
 
 t.test("parameters with other axes are other coverages", async (t) => {
-  const { json } = await start(t);
+  const { json } = await site;
   const found = (await json("/edr/collections/air/position?coords=POINT(0 85)")) as {
     readonly type: string;
     readonly coverages: readonly Coverage[];
@@ -136,7 +139,7 @@ t.test("parameters with other axes are other coverages", async (t) => {
 });
 
 t.test("a custom dimension is selected by its name", async (t) => {
-  const { coverage, query } = await start(t);
+  const { coverage, query } = await site;
   const path = "air/position?coords=POINT(0 85)&parameter-name=member/t";
   t.strictSame((await coverage(`${path}&member=2`)).ranges["member/t"]?.values, [648]);
   t.strictSame((await coverage(`${path}&member=1/2`)).ranges["member/t"]?.values, [0, 648]);
@@ -146,7 +149,7 @@ t.test("a custom dimension is selected by its name", async (t) => {
 });
 
 t.test("an area is the grid around polygons, with null outside; a list of cells in tables", async (t) => {
-  const { coverage, query } = await start(t);
+  const { coverage, query } = await site;
   // A triangle across Greenwich, with cells on its edges.
   const triangle = "coords=POLYGON((-20 35,20 35,0 55,-20 35))";
   const found = await coverage(`air/area?${triangle}&parameter-name=t&z=850&${NOON}`);
@@ -189,7 +192,7 @@ t.test("an area is the grid around polygons, with null outside; a list of cells 
 });
 
 t.test("a cube is a box of longitudes, latitudes and levels", async (t) => {
-  const { coverage, query } = await start(t);
+  const { coverage, query } = await site;
   const found = await coverage(`air/cube?bbox=-15,40,5,60&z=200/600&parameter-name=t&${NOON}`);
   t.strictSame(
     ["x", "y", "z"].map((name) => valuesOf(found, name)),
@@ -224,7 +227,7 @@ t.test("a cube is a box of longitudes, latitudes and levels", async (t) => {
 });
 
 t.test("a trajectory is the cells along a line, at its levels and times", async (t) => {
-  const { coverage } = await start(t);
+  const { coverage } = await site;
   const path = await coverage(
     `air/trajectory?coords=LINESTRING(0 44,31 46,31 64)&parameter-name=t&z=850&${NOON}`,
   );
@@ -265,7 +268,7 @@ t.test("a trajectory is the cells along a line, at its levels and times", async 
 });
 
 t.test("cells of a curvilinear grid are listed", async (t) => {
-  const { coverage, query } = await start(t);
+  const { coverage, query } = await site;
   const point = await coverage("ice/position?coords=POINT(-9.7 61.1)");
   t.strictSame([valuesOf(point, "x"), valuesOf(point, "y"), point.ranges.ice?.values], [[-9.8], [61], [9]]);
   const box = await coverage("ice/cube?bbox=-10.5,59.5,-7.5,62.15");
@@ -288,7 +291,7 @@ t.test("cells of a curvilinear grid are listed", async (t) => {
 });
 
 t.test("times of other calendars have a reference system of their own", async (t) => {
-  const { coverage } = await start(t);
+  const { coverage } = await site;
   const found = await coverage(
     "year360/position?coords=POINT(0 5)&parameter-name=surface&datetime=2000-02-29T06:00:00",
   );
@@ -298,7 +301,7 @@ t.test("times of other calendars have a reference system of their own", async (t
 });
 
 t.test("GeoJSON has a feature for each point, time and level", async (t) => {
-  const { json, url } = await start(t);
+  const { json, url } = await site;
   const path = `/edr/collections/air/position?coords=MULTIPOINT(0 5,10 5)&parameter-name=sea,t&z=500&f=GeoJSON&${NOON}`;
   const found = (await json(path)) as { readonly features: readonly object[] };
   const feature = (x: number) => ({
@@ -322,7 +325,7 @@ t.test("GeoJSON has a feature for each point, time and level", async (t) => {
 });
 
 t.test("answers have an ETag, and 304", async (t) => {
-  const { query, get } = await start(t);
+  const { query, get } = await site;
   const path = "air/position?coords=POINT(0 5)";
   const first = await query(path);
   const etag = first.headers.get("etag") as string;
