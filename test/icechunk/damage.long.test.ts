@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
@@ -21,8 +21,7 @@ t.setTimeout(900_000);
  * What can be noticed. The files of a repository carry no checksum, and their Zstandard frames have none either. A bit that is flipped in
  * a text, such as a path or an attribute, in the bytes of an inline chunk, in the coordinates of a reference or in its offset makes another
  * repository that is as sound as the one before. So an answer is wrong if it is neither what was written, nor a refusal by name, nor what
- * Icechunk's own library reads from the same damaged files. Its verifier checks more of a file than is read here: of 200 bits, one at most may
- * make chunks absent in a repository that it refuses. Without compression, a repository has as many such bits again, which no frame
+ * Icechunk's own library reads from the same damaged files. Without compression, a repository has as many such bits again, which no frame
  * hides; Icechunk does not read it then, so only that every answer comes, and that every failure has a name, is checked.
  */
 
@@ -80,13 +79,17 @@ async function tryAll(repository: Repository, damages: Iterable<Damage>, sound: 
     const path = join(repository.path, damage.file);
     const before = readFileSync(path);
     write(path, damage.bytes);
+    // Elsewhere each time: manifests that were read are kept, since files of a repository never change.
+    const place = `${repository.path}-${tried}`;
+    renameSync(repository.path, place);
     try {
-      const reading = await readRepository(repository.path);
+      const reading = await readRepository(place);
       const keys = differencesOf(reading, sound);
       if (keys.length > 0) other.push({ damage, reading, keys });
     } catch (error) {
       problems.push(`${damage.name}: ${(error as Error).message}`);
     } finally {
+      renameSync(place, repository.path);
       write(path, before);
     }
   }
@@ -138,7 +141,7 @@ for (const specVersion of VERSIONS) {
       }
       t.comment(`${tried} bits, ${other.length} of which make another sound repository`);
       t.same(wrong.slice(0, 10), [], `${wrong.length} wrong answers`);
-      t.ok(lost.size <= Math.max(2, tried / 200), `${[...lost].join(", ")} lose chunks`);
+      t.same([...lost], [], "bits that make chunks absent in a repository that Icechunk refuses");
     },
   );
 
@@ -193,10 +196,10 @@ t.test("a frame that says little and holds gigabytes takes bounded memory", { sk
   const before = process.resourceUsage().maxRSS;
   const damages = files.map((file) => ({
     file,
-    name: `${file} of 8 GiB`,
+    name: `${file} of 2 GiB`,
     bytes: Buffer.concat([
       readFileSync(join(repository.path, file)).subarray(0, HEADER_BYTES),
-      zeros(2 ** 33),
+      zeros(2 ** 31),
     ]),
   }));
   const { problems, other } = await tryAll(repository, damages, sound);

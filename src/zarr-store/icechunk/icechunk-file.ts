@@ -98,15 +98,17 @@ export class FlatTable {
     readonly at: number,
   ) {}
 
-  /** Returns the place of a field; 0 if the table does not have it. */
-  place(field: number): number {
+  /** Returns the place of a field; 0 if the table does not have it. @param alignment What the place of such a field is a multiple of. */
+  place(field: number, alignment = 1): number {
     const vtable = this.at - this.view.getInt32(this.at, true);
     const [end, size] = [this.view.getUint16(vtable, true), this.view.getUint16(vtable + 2, true)];
     if (end < 4 || size < 4 || vtable % 2 !== 0 || end % 2 !== 0) throw new RangeError("no table");
     const slot = 4 + 2 * field;
     const offset = slot < end ? this.view.getUint16(vtable + slot, true) : 0;
-    if (offset >= size) throw new RangeError("a field lies outside of its table");
-    return offset === 0 ? 0 : this.at + offset;
+    if (offset === 0) return 0;
+    if (offset >= size || (this.at + offset) % alignment !== 0)
+      throw new RangeError("a field lies outside of its table, or where none can be");
+    return this.at + offset;
   }
 
   uint8(field: number, otherwise = 0): number {
@@ -115,13 +117,13 @@ export class FlatTable {
   }
 
   uint32(field: number): number {
-    const place = this.place(field);
+    const place = this.place(field, 4);
     return place === 0 ? 0 : this.view.getUint32(place, true);
   }
 
   /** Returns an integer of 64 bits; numbers above 2^53 are rounded. */
   uint64(field: number): number {
-    const place = this.place(field);
+    const place = this.place(field, 8);
     return place === 0 ? 0 : Number(this.view.getBigUint64(place, true));
   }
 
@@ -138,7 +140,7 @@ export class FlatTable {
 
   /** @param itemBytes Bytes of an item. */
   vector(field: number, itemBytes: number): FlatVector | undefined {
-    const place = this.place(field);
+    const place = this.place(field, 4);
     return place === 0 ? undefined : vectorAt(this.view, place, itemBytes);
   }
 
@@ -158,7 +160,7 @@ export class FlatTable {
   }
 
   table(field: number): FlatTable | undefined {
-    const place = this.place(field);
+    const place = this.place(field, 4);
     return place === 0 ? undefined : tableAt(this.view, place);
   }
 

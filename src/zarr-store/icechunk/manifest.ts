@@ -7,7 +7,7 @@ import {
   damaged,
   decodeIcechunkFile,
   encodeId,
-  type FlatTable,
+  FlatTable,
   type FlatVector,
   vectorAt,
 } from "./icechunk-file.js";
@@ -59,7 +59,8 @@ const LOCATION = 5;
 const ETAG = 6;
 const MODIFIED = 7;
 const COMPRESSED_LOCATION = 8;
-const FIELDS = 9;
+/** What the place of each field is a multiple of: of texts and vectors, of integers of 64 bits, of an id. */
+const ALIGNMENTS = [4, 4, 8, 8, 1, 4, 4, 4, 4];
 
 /**
  * Kinds of records, their first byte. The id or the bytes of a chunk follow; or of a location the seconds (4 bytes), the lengths of etag
@@ -138,18 +139,18 @@ interface ArrayRefs {
 function* readRefs(array: FlatTable, key: string): CooperativeTask<ArrayRefs> {
   const { view } = array;
   const { at, length } = array.vector(1, 4) ?? { at: 0, length: 0 };
-  const ref = { at: 0, fields: new Uint16Array(FIELDS) };
-  let vtable = -1;
+  const ref = { at: 0, fields: new Uint16Array(ALIGNMENTS.length) };
+  let [vtable, phase] = [-1, 0];
   /** Goes to a reference. Most share the description of their fields. */
   function goTo(index: number): FlatVector {
     const place = at + 4 * index;
     ref.at = place + view.getUint32(place, true);
     const described = ref.at - view.getInt32(ref.at, true);
-    if (described !== vtable) {
-      const end = view.getUint16(described, true);
-      for (let field = 0, slot = 4; field < FIELDS; field++, slot += 2)
-        ref.fields[field] = slot < end ? view.getUint16(described + slot, true) : 0;
-      vtable = described;
+    if (described !== vtable || ref.at % 8 !== phase) {
+      const table = new FlatTable(view, ref.at);
+      for (const [field, alignment] of ALIGNMENTS.entries())
+        ref.fields[field] = Math.max(0, table.place(field, alignment) - ref.at);
+      [vtable, phase] = [described, ref.at % 8];
     }
     if (ref.fields[INDEX] === 0) throw damaged(key, "expected the coordinates of a chunk, found none");
     return vectorAt(view, ref.at + ref.fields[INDEX]!, 4);

@@ -80,15 +80,15 @@ async function refusable<T>(work: () => Promise<T>): Promise<T | "refused"> {
 
 /**
  * Returns the keys whose answer is neither that of the sound repository nor a refusal. A repository that is refused as a whole has no
- * such keys, and nor has an array.
+ * such keys, and nor has an array. Chunks of an array that is not there, or outside of its shape, are absent as its document says: of these, the
+ * document alone is such a key.
  */
 export function differencesOf(reading: Reading, sound: Reading): string[] {
   if (reading.size === 0) return [];
   const keys = new Set([...sound.keys(), ...reading.keys()]);
   return [...keys].filter((key) => {
-    const array = key.replace(/\/c\/[\d/]+$|\/zarr\.json$/, "");
-    if (reading.get(`${array}/zarr.json`) === "refused") return false;
     const answer = reading.get(key);
+    if (answer === undefined) return key.endsWith("/zarr.json");
     return answer !== "refused" && answer !== sound.get(key);
   });
 }
