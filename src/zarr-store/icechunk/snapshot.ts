@@ -91,6 +91,7 @@ function* listedManifests(root: FlatTable): Generator<string, undefined> {
 
 function* nodesOf(root: FlatTable, key: string): CooperativeTask<readonly SnapshotNode[]> {
   const nodes: SnapshotNode[] = [];
+  let last = "";
   for (const each of root.tables(2)) {
     yield;
     each.require(0, 1, 2, 4);
@@ -99,6 +100,10 @@ function* nodesOf(root: FlatTable, key: string): CooperativeTask<readonly Snapsh
     const kind = each.uint8(3);
     if (!path.startsWith("/") || data === undefined || (kind !== ARRAY && kind !== GROUP))
       throw damaged(key, `expected a node with data, received ${JSON.stringify(path.slice(0, 200))}`);
+    // Icechunk searches them by their bytes, and would not find one elsewhere.
+    if (Buffer.compare(Buffer.from(path), Buffer.from(last)) <= 0)
+      throw damaged(key, "expected nodes in ascending order of their paths, received others");
+    last = path;
     if (kind === ARRAY) data.require(0, 2);
     const manifests = kind === ARRAY ? [...data.tables(2)].map((manifest) => extentOf(manifest)) : [];
     const document = documentOf(each.bytes(2), key, path);
