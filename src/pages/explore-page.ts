@@ -26,6 +26,7 @@ interface ExplorePage {
  * - `data-store`: the Zarr v2 store of the group, with a slash at its end
  * - `data-overviews`: the Zarr v2 store of the overviews, if the dataset has some
  * - `data-select`, `data-max-selection`: the selections of the dataset, and the bytes that one may have, if these are served
+ * - `data-tiles`, `data-wms`: map tiles and the Web Map Service of the dataset, if these are served
  * - `data-versions`, `data-unversioned`: the list of the dataset's versions, and its id without one, if it has some
  * - `data-dataset`, `data-group`: id, and path of the group in the dataset: empty, or `a/b`
  * - `data-title`: what the page is about, for people
@@ -48,6 +49,9 @@ export function renderExplorePage(page: ExplorePage): string {
   const select =
     maxSelectionBytes !== undefined &&
     markup` data-select="${trustedMarkup(`${UP}select`)}" data-max-selection="${maxSelectionBytes}"`;
+  const maps = (["tiles", "wms"] as const)
+    .filter((name) => looks[name])
+    .map((name) => markup` data-${trustedMarkup(name)}="${trustedMarkup(UP + name)}"`);
   const versions =
     page.hasVersions &&
     snapshot.versions !== undefined &&
@@ -71,7 +75,7 @@ ${
 <script type="module" src="${linkTo("page.js")}"></script>
 </head>
 <body>
-<main id="explorer" data-store="${store}"${overviews}${select}${versions} data-dataset="${id}" data-group="${path}" data-title="${name}" data-page="${pageLink}" data-worker="${linkTo("worker.js")}"${others.map((name) => markup` data-${trustedMarkup(name.replace(/\.[^.]*$/, ""))}="${linkTo(name)}"`)}>
+<main id="explorer" data-store="${store}"${overviews}${select}${maps}${versions} data-dataset="${id}" data-group="${path}" data-title="${name}" data-page="${pageLink}" data-worker="${linkTo("worker.js")}"${others.map((name) => markup` data-${trustedMarkup(name.replace(/\.[^.]*$/, ""))}="${linkTo(name)}"`)}>
 <noscript><h1>${id}</h1><p>The explorer needs scripts, and this browser runs none. <a href="${pageLink}">The page of the dataset</a> works without them.</p></noscript>
 </main>
 </body>

@@ -4,6 +4,7 @@ import { packingOf } from "../cf/packing.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import { elementCount, type Group, gridShapeOf, type Variable } from "../model/data-tree.js";
+import { mapCode } from "../usage/map-code.js";
 import {
   type ClientCode,
   type CodePacking,
@@ -25,6 +26,7 @@ import {
   trustedMarkup,
 } from "./page.js";
 import { AND_TOKEN, DATASET_URL, type PageBudget, STORE_URL, TOKEN_QUERY, UP } from "./page-place.js";
+import { hasMaps } from "./pictures.js";
 import type { PreviewValues } from "./preview-service.js";
 import {
   isIndexCoordinate,
@@ -157,7 +159,16 @@ function codeOf(view: GroupView, group: Group, array: ServedArray): Markup {
   if (hasCode) budget.codes--;
   const code = hasCode && store !== undefined && renderVariableCode(group, array, store);
   const files = hasCode ? renderFiles(view, group, array) : NO_MARKUP;
-  return markup`<div class="code">${link}${code}${files}</div>`;
+  const maps = hasCode ? renderMaps(view, array) : NO_MARKUP;
+  return markup`<div class="code">${link}${code}${files}${maps}</div>`;
+}
+
+/** Renders the addresses of maps of a variable, folded, and code that shows them. */
+function renderMaps({ looks: { tiles, wms }, snapshot }: GroupView, array: ServedArray): Markup {
+  if ((!tiles && !wms) || !hasMaps(snapshot, array)) return NO_MARKUP;
+  const services = { tiles: tiles ? `${PLACE}tiles` : undefined, wms: wms ? `${PLACE}wms` : undefined };
+  const codes = mapCode(services, { path: array.variable.path, axes: [] });
+  return markup`<details class="fold files"><summary>Use in a map: ${[tiles && "tiles", wms && "WMS"].filter(Boolean).join(", ")}</summary>${codes.map(({ client, code }) => markup`<p>${client}</p>${renderCode(`${client} of the variable`, withDatasetUrl(code))}`)}</details>`;
 }
 
 /** Formats without code: their parameter, and name. */

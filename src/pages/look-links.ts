@@ -9,13 +9,19 @@ import { choosePicture, coordinateArray, describePicture, pictureSize } from "./
 export interface Looks {
   readonly explorer: boolean;
   readonly pictures: boolean;
+  /** Whether there are map tiles, and a Web Map Service. Default: neither. */
+  readonly tiles?: boolean;
+  readonly wms?: boolean;
 }
 
 /** Tells which ways to look at data some routes are. */
 export function looksOf(routes: readonly { readonly path: string }[], datasetPath: DatasetPath): Looks {
   const dataset = datasetPath("{dataset_id}");
   const has = (path: string) => routes.some((route) => route.path === dataset + path);
-  return { explorer: has("explore"), pictures: has("thumbnail/{var:path}.png") };
+  return {
+    ...{ explorer: has("explore"), pictures: has("thumbnail/{var:path}.png") },
+    ...{ tiles: has("tiles/{var:path}/tilejson.json"), wms: has("wms") },
+  };
 }
 
 /**

@@ -2,7 +2,7 @@ import { axisRole, isDownward, type Plane } from "../cf/axis-roles.js";
 import { createCellListFinder } from "../cf/cell-lists.js";
 import { type ColourBands, colourBandsOf, missingMarkOf } from "../cf/image-data.js";
 import { flagColoursOf, flagValuesOf, isCategorical, packingOf } from "../cf/packing.js";
-import { createPlacer, stepCoordinate, variablesOf } from "../cf/placement.js";
+import { createPlacer, isLatitudes, isLongitudes, stepCoordinate, variablesOf } from "../cf/placement.js";
 import { PNG_ZLIB_LEVEL } from "../codec/compute/picture.js";
 import { encoderRevision } from "../codec/encoder-revision.js";
 import { COLOUR_REVISION, type ColourScaleName } from "../colour/colour-scales.js";
@@ -268,6 +268,19 @@ export function coordinateArray(
 }
 
 const placers = new WeakMap<DatasetSnapshot, ReturnType<typeof createPlacer<Variable>>>();
+
+/** Tells whether a variable lies on the Earth, so that it has maps. */
+export function hasMaps(snapshot: DatasetSnapshot, array: ServedArray): boolean {
+  const { variable } = array;
+  const picture = choosePicture(snapshot, array);
+  if ("problem" in picture || picture.plane === undefined) return false;
+  const { projection, grid, isDegrees = false } = placementOf(snapshot, variable) ?? {};
+  if (projection !== undefined || grid !== undefined || isDegrees) return true;
+  const [y, x] = [picture.plane.y, picture.plane.x].map((axis) =>
+    coordinateArray(snapshot, variable, variable.dims[axis]!),
+  );
+  return y !== undefined && x !== undefined && isLatitudes(y.variable) && isLongitudes(x.variable);
+}
 
 /** Returns how a variable lies on the Earth; undefined if it has fewer than two axes. */
 function placementOf(snapshot: DatasetSnapshot, variable: Variable) {

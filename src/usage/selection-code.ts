@@ -62,7 +62,7 @@ export function quoted(text: string): string {
 }
 
 /** Writes a text as one word of a POSIX shell. What a terminal does not show becomes U+FFFD. */
-function shellWord(text: string): string {
+export function shellWord(text: string): string {
   return `'${text.replace(UNSEEN, "\ufffd").replaceAll("'", "'\\''")}'`;
 }
 

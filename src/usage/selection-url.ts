@@ -53,7 +53,7 @@ export function selectionFile(
 ): SelectionFile {
   const ending = format === "NetCDF" ? "nc" : "csv";
   const parameters = [["var", path], ...axes.flatMap(parametersOf), ["f", ending]];
-  const query = parameters.map((pair) => pair.map((text) => encoded(text!)).join("=")).join("&");
+  const query = parameters.map((pair) => pair.map((text) => encodedText(text!)).join("=")).join("&");
   const counts = axes.map(({ part, length }) => {
     if (part === "all") return length;
     return typeof part === "number" ? 1 : part.reduce((sum, [begin, end]) => sum + end - begin, 0);
@@ -90,7 +90,8 @@ function csvCode(url: string): string {
 df = pd.read_csv(${quoted(url)})`;
 }
 
-function parametersOf(axis: CodeAxis): (readonly [name: string, value: string])[] {
+/** Returns the parameters by which an axis is selected; none if that is all of it. */
+export function parametersOf(axis: CodeAxis): (readonly [name: string, value: string])[] {
   const { dim, part, coordinate } = axis;
   if (part === "all") return [];
   const hasLabels = coordinate !== undefined && !FIXED.test(dim);
@@ -116,6 +117,6 @@ function isRising(coordinate: NonNullable<CodeAxis["coordinate"]>): boolean {
 }
 
 /** Encodes a text of a query; colons, commas and slashes stay, so that people can read it. */
-function encoded(text: string): string {
+export function encodedText(text: string): string {
   return encodeURIComponent(text).replace(/%(?:3A|2C|2F)/g, decodeURIComponent);
 }

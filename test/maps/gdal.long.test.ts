@@ -66,8 +66,8 @@ def indices(v):
     place = np.floor((v.astype("f8") - LOW) / (HIGH - LOW) * 255)
     return np.where(np.isnan(v), 0, 1 + np.clip(np.nan_to_num(place), 0, 254)).astype("u1")
 
-def answer(name, tile, found):
-    print(json.dumps({"name": name, "tile": tile, "indices": base64.b64encode(indices(found).tobytes()).decode()}))
+def answer(name, tile, found, frame=None):
+    print(json.dumps({"name": name, "tile": tile, "frame": frame, "indices": base64.b64encode(indices(found).tobytes()).decode()}))
 
 def warp(name, ds, places, zooms):
     rng = random.Random(name)
@@ -77,6 +77,22 @@ def warp(name, ds, places, zooms):
             resampleAlg="near", errorThreshold=0, outputType=gdal.GDT_Float32, dstNodata=float("nan"))
         answer(name, tile, out.GetRasterBand(1).ReadAsArray())
 
+def boxes(name, ds, places, limits=(-180, -85, 180, 85)):
+    # Boxes of any size and proportion, as WMS asks for them; of longitudes and latitudes within the grid, since GDAL does not turn them.
+    rng = random.Random(name + " boxes")
+    for view in range(max(2, views // 3)):
+        lon, lat = places(rng)
+        width, height, size, crs = rng.randint(40, 400), rng.randint(40, 400), rng.uniform(2, 60), ["EPSG:4326", "EPSG:3857"][view % 2]
+        if crs == "EPSG:4326":
+            frame = [max(lon - size, limits[0]), max(lat - size, limits[1]), min(lon + size, limits[2]), min(lat + size, limits[3])]
+        else:
+            x, y = math.radians((lon + 180) % 360 - 180) * 6378137, math.asinh(math.tan(math.radians(max(-85, min(85, lat))))) * 6378137
+            frame = [max(x - size * 1e5, -EDGE), y - size * 1e5, min(x + size * 1e5, EDGE), y + size * 1e5]
+        out = gdal.Warp("", ds, format="MEM", dstSRS=crs, outputBounds=frame, width=width, height=height,
+            resampleAlg="near", errorThreshold=0, outputType=gdal.GDT_Float32, dstNodata=float("nan"))
+        turned = [frame[1], frame[0], frame[3], frame[2]] if crs == "EPSG:4326" else frame
+        answer(name, None, out.GetRasterBand(1).ReadAsArray(), {"CRS": crs, "BBOX": ",".join(map(repr, turned)), "WIDTH": str(width), "HEIGHT": str(height)})
+
 LAT, LON = {"units": "degrees_north", "standard_name": "latitude"}, {"units": "degrees_east", "standard_name": "longitude"}
 wgs84 = osr.SpatialReference()
 wgs84.ImportFromEPSG(4326)
@@ -84,7 +100,9 @@ wgs84.ImportFromEPSG(4326)
 def degrees(name, ys, xs, zooms):
     v = values(len(ys), len(xs), len(name))
     write(name, v, [("lat", ys), ("lon", xs)], [LAT, LON])
-    warp(name, raster(v, ys, xs, wgs84.ExportToWkt()), lambda rng: (rng.uniform(min(xs), max(xs)), rng.uniform(min(ys), max(ys))), zooms)
+    ds, places = raster(v, ys, xs, wgs84.ExportToWkt()), lambda rng: (rng.uniform(min(xs), max(xs)), rng.uniform(min(ys), max(ys)))
+    warp(name, ds, places, zooms)
+    boxes(name, ds, places, (min(xs), min(ys), max(xs), max(ys)))
 
 degrees("ascending", np.arange(241) * 0.25 - 20, np.arange(361) * 0.25 - 30, (2, 9))
 degrees("descending", 90 - np.arange(361) * 0.5, np.arange(720) * 0.5 - 180, (0, 8))
@@ -100,7 +118,9 @@ def projected(name, ys, xs, epsg, mapping):
     wgs84.SetAxisMappingStrategy(osr.OAMS_TRADITIONAL_GIS_ORDER)
     back = osr.CoordinateTransformation(srs, wgs84)
     place = lambda rng: back.TransformPoint(rng.uniform(min(xs), max(xs)), rng.uniform(min(ys), max(ys)))[:2]
-    warp(name, raster(v, ys, xs, srs.ExportToWkt()), place, (2, 9))
+    ds = raster(v, ys, xs, srs.ExportToWkt())
+    warp(name, ds, place, (2, 9))
+    boxes(name, ds, place)
 
 projected("polar", 5837500 - np.arange(448) * 25000.0, -3837500 + np.arange(304) * 25000.0, 3413, {
     "grid_mapping_name": "polar_stereographic", "straight_vertical_longitude_from_pole": -45.0,
@@ -154,10 +174,13 @@ y, x = np.mgrid[0:50, 0:120]
 cells("round", np.clip(-75 + 3.2 * y + 2 * np.sin(x / 120 * 4 * np.pi), -89, 89), (x * 3.0 + y * 0.3) % 360, (0, 6))
 `;
 
-/** A tile, and the index of the palette that each pixel should have, or every fourth one. */
+/** A tile or a box, and the index of the palette that each pixel should have; of some tiles every fourth pixel. */
 interface Expected {
   readonly name: string;
-  readonly tile: readonly number[];
+  /** Null if it is a box. */
+  readonly tile: readonly number[] | null;
+  /** Parameters of WMS 1.3.0; null if it is a tile. */
+  readonly frame: Readonly<Record<string, string>> | null;
   readonly indices: string;
 }
 
@@ -166,11 +189,20 @@ const VIEWS = 30;
 /** Share of pixels of projected grids that may differ: places on the edge of a cell, which proj4 and PROJ round differently. */
 const ROUNDING = 2e-5;
 
-async function differingPixels({ get }: RunningServer, { name, tile, indices }: Expected): Promise<number> {
-  const answer = await get(`/datasets/${name}/tiles/v/${tile.join("/")}.png?range=-40,60`);
-  if (answer.status !== 200) throw new Error(`${name} ${tile}: ${answer.status} ${await answer.text()}`);
+async function differingPixels(
+  { get }: RunningServer,
+  { name, tile, frame, indices }: Expected,
+): Promise<number> {
+  const wms = { VERSION: "1.3.0", REQUEST: "GetMap", LAYERS: "v", TRANSPARENT: "TRUE", ...frame };
+  const path =
+    tile === null
+      ? `wms?${new URLSearchParams({ ...wms, COLORSCALERANGE: "-40,60" })}`
+      : `tiles/v/${tile.join("/")}.png?range=-40,60`;
+  const answer = await get(`/datasets/${name}/${path}`);
+  if (answer.status !== 200) throw new Error(`${name} ${path}: ${answer.status} ${await answer.text()}`);
   const png = decodePng(new Uint8Array(await answer.arrayBuffer()));
   const expected = Buffer.from(indices, "base64");
+  if (tile === null) return expected.filter((index, pixel) => png.indices[pixel] !== index).length;
   const side = Math.sqrt(expected.length);
   const [first, step] = side === 256 ? [0, 1] : [1, 4];
   return expected.filter((index, pixel) => {
@@ -180,7 +212,7 @@ async function differingPixels({ get }: RunningServer, { name, tile, indices }: 
 }
 
 t.test(
-  "pixels are those of GDAL's nearest warp, and of the nearest cell",
+  "pixels of tiles and of boxes are those of GDAL's nearest warp, and of the nearest cell",
   { skip: clientMissing("gdal", "netcdf4") },
   async (t: Test) => {
     const directory = t.testdir({});
@@ -196,12 +228,14 @@ t.test(
       })),
     });
     for (const name of names) {
-      let [differing, shown, tiles] = [0, 0, 0];
+      let [differing, shown, tiles, boxes] = [0, 0, 0, 0];
       for (const each of expected.filter((other) => other.name === name)) {
         differing += await differingPixels(server, each);
         shown += Buffer.from(each.indices, "base64").filter((index) => index > 0).length;
-        tiles++;
+        if (each.tile === null) boxes++;
+        else tiles++;
       }
+      t.equal(boxes, ["bent", "round"].includes(name) ? 0 : Math.max(2, Math.floor(VIEWS / 3)));
       t.equal(tiles, VIEWS);
       t.ok(shown > 64 * 64 * 3, `${name}: tiles show ${shown} pixels`);
       const allowed = ["polar", "europe", "zone"].includes(name) ? Math.ceil(shown * ROUNDING) : 0;

@@ -214,6 +214,24 @@ t.test("each variable has files to download, with their sizes before they are as
   );
 });
 
+t.test("a variable on the Earth has the addresses of its maps, if the server has maps", (t) => {
+  const looks = { explorer: true, pictures: true, tiles: true, wms: true };
+  const html = render({ snapshot: airTemperature(), looks });
+  for (const shown of [
+    "Use in a map: tiles, WMS",
+    "\ufdd4tiles/air/{z}/{x}/{y}.png</pre>",
+    "new TileJSON({ url: &quot;\ufdd4tiles/air/tilejson.json&quot;",
+    "L.tileLayer(&quot;\ufdd4tiles/air/{z}/{x}/{y}.png&quot;).addTo(map);",
+    "\ufdd4wms?SERVICE=WMS&amp;REQUEST=GetCapabilities</pre>",
+    "&amp;layers=air&amp;styles=&amp;url=\ufdd4wms&quot;, &quot;air&quot;, &quot;wms&quot;)",
+  ])
+    t.ok(html.includes(shown), shown);
+  t.equal(html.split("Use in a map").length, 2, "coordinates have none");
+  t.notMatch(render({ snapshot: airTemperature() }), "Use in a map");
+  t.match(render({ snapshot: airTemperature(), looks: { ...looks, tiles: false } }), "Use in a map: WMS");
+  t.end();
+});
+
 t.test("a group's page shows its path and links up and down", async (t) => {
   const snapshot = climateTree();
   const html = render({ snapshot, group: groupAt(snapshot, "/model b") });

@@ -1,4 +1,5 @@
 import { batch, computed, effect, signal, untracked } from "@preact/signals-core";
+import type { MapServices } from "../../usage/map-code.js";
 import {
   type Box,
   type DatasetDescription,
@@ -31,6 +32,8 @@ interface PageSource {
   /** Absolute URL of selections; undefined if the server answers none. */
   readonly select: string | undefined;
   readonly maxSelectionBytes: number;
+  /** Absolute URLs of map tiles and of the Web Map Service. */
+  readonly maps: MapServices;
   readonly group: string;
   /** Id and title of the dataset. */
   readonly dataset: string;

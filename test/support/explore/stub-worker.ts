@@ -151,6 +151,7 @@ export const FOUND = {
 
 const SOURCE = {
   ...{ overviews: undefined, select: undefined, maxSelectionBytes: 0 },
+  maps: { tiles: undefined, wms: undefined },
   ...{ group: "", dataset: "x", title: "x", page: "http://x/" },
   ...{ unversioned: "x", versions: undefined },
 };

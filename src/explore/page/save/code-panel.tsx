@@ -1,4 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
+import { type MapCode, mapCode } from "../../../usage/map-code.js";
 import { type ClientCode, type CodeVariable, selectionCode } from "../../../usage/selection-code.js";
 import { type SelectionFile, selectionFile } from "../../../usage/selection-url.js";
 import { Choice, CopyButton, IconButton } from "../controls.js";
@@ -12,7 +13,8 @@ import "../plot/plots.css";
 /** What the code reads: the picture, or the series at the chosen place. */
 type Part = "picture" | "series";
 
-type ClientName = ClientCode["client"];
+type AnyCode = ClientCode | MapCode;
+type ClientName = AnyCode["client"];
 
 /** Code that reads what is on the screen, with each client. It has a place of its own beside or below the map. */
 export function CodePanel(props: { readonly model: ExploreModel; readonly onClose: () => void }) {
@@ -24,11 +26,13 @@ export function CodePanel(props: { readonly model: ExploreModel; readonly onClos
   const selection = useComputed(() => codeVariable(model, shownPart), [model, shownPart]);
   const isMoving = useValue(model.camera.isMoving);
   const file = selection && fileOf(model, selection, shownPart);
-  const codes = useMemo(() => {
+  const hasMaps = useComputed(() => liesOnEarth(model), [model]) && shownPart === "picture";
+  const codes = useMemo((): readonly AnyCode[] => {
     const url = model.source.store.replace(/\/$/, "");
     const read = selectionCode({ url, version: 2, variable: selection });
-    return file === undefined ? read : [...read, file.code];
-  }, [model, selection, file?.url]);
+    const maps = hasMaps && selection ? mapCode(model.source.maps, inDataset(model, selection)) : [];
+    return [...read, ...(file === undefined ? [] : [file.code]), ...maps];
+  }, [model, selection, file?.url, hasMaps]);
   const shown = codes.find((each) => each.client === client) ?? codes[0];
   return (
     <section
@@ -85,7 +89,7 @@ function Download(props: { readonly file: SelectionFile; readonly source: Explor
 }
 
 function ClientChoice(props: {
-  readonly codes: readonly ClientCode[];
+  readonly codes: readonly AnyCode[];
   readonly client: ClientName;
   readonly onChoose: (client: ClientName) => void;
 }) {
@@ -110,12 +114,24 @@ function ClientChoice(props: {
 
 /** Returns the file with a selection: CSV of what is plotted, else NetCDF; undefined if the server makes none. */
 function fileOf({ source, variable, resolved }: ExploreModel, part: CodeVariable, shown: Part) {
-  const { select, group } = source;
+  const { select } = source;
   const { kind, itemSize: item = 0 } = variable.peek()?.dataType ?? {};
   if (select === undefined || kind === "c" || kind === "V") return undefined;
   const format = shown === "series" || resolved.peek()?.axes === undefined ? "CSV" : "NetCDF";
-  const path = group === "" ? part.path : `${group}/${part.path}`;
-  return selectionFile(format, select, { ...part, path }, { item });
+  return selectionFile(format, select, inDataset({ source }, part), { item });
+}
+
+/** Returns a variable of the group with its path in the dataset. */
+function inDataset({ source: { group } }: Pick<ExploreModel, "source">, part: CodeVariable): CodeVariable {
+  return { ...part, path: group === "" ? part.path : `${group}/${part.path}` };
+}
+
+/** Tells whether what is shown is a map of a part of the Earth, of which the server may have tiles. */
+function liesOnEarth({ plane }: ExploreModel): boolean {
+  const shown = plane.value;
+  return (
+    shown !== undefined && (shown.isCurved || shown.aspect === "degrees" || shown.projection !== undefined)
+  );
 }
 
 /** Returns what is on the screen, as code selects it; undefined as long as it is not known. */
