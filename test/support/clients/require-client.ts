@@ -27,7 +27,7 @@ const PROBES = {
   tifffile: [PYTHON, "-c", "import tifffile"],
   gdal: [PYTHON, "-c", "from osgeo import gdal; assert gdal.GetDriverByName('Zarr') is not None"],
   gdalinfo: ["gdalinfo", "--version"],
-  owslib: [PYTHON, "-c", "import owslib.wms"],
+  owslib: [PYTHON, "-c", "import owslib.wms, owslib.ogcapi.edr"],
   qgis: ["env", "QT_QPA_PLATFORM=offscreen", PYTHON, "-c", "import qgis.core"],
   tiffcp: ["sh", "-c", "command -v tiffcp"],
   chromium: ["chromium", "--version"],
@@ -48,7 +48,6 @@ const PROBES = {
   ncdf4: ["Rscript", "-e", "library(ncdf4)"],
   getdap: ["sh", "-c", "command -v getdap && command -v getdap4"],
   stac: [PYTHON, "-c", "import pystac, pystac_client, rdflib, stac_validator"],
-  owslib: [PYTHON, "-c", "import owslib.ogcapi.edr"],
   xvfb: ["sh", "-c", "command -v Xvfb && command -v xvfb-run"],
   imagemagick: ["identify", "-version"],
   icechunk: [
