@@ -16,8 +16,8 @@ export interface CellMask {
   readonly count: number;
 }
 
-/** Crossings of edges and rows that one request may have: some tenths of a second. */
-const MAX_CROSSINGS = 5e7;
+/** Crossings of edges and rows that one request may have: about a second of a worker. */
+const MAX_CROSSINGS = 1e7;
 /** Degrees within which a cell lies on an edge. */
 const ROUNDING = 1e-9;
 
@@ -30,7 +30,7 @@ export default function maskCells({ polygons, latitudes, longitudes, isGrid }: C
   const columns = isGrid ? sorted(longitudes) : { order: [0], values: new Float64Array(1) };
   const width = columns.values.length;
   const mask = new Uint8Array(rows.values.length * width);
-  let crossings = 0;
+  assertCrossings(polygons, rows.values);
   for (const rings of polygons.parts) {
     // A cell is inside if an odd number of edges is east of it: an edge marks the number of columns west of it.
     const east = new Uint8Array(rows.values.length * (width + 1));
@@ -42,12 +42,6 @@ export default function maskCells({ polygons, latitudes, longitudes, isGrid }: C
         const [low, high] = edge[1] < edge[3] ? [edge[1], edge[3]] : [edge[3], edge[1]];
         const end = firstFrom(rows.values, high, true);
         const begin = firstFrom(rows.values, low);
-        crossings += end - begin;
-        if (crossings > MAX_CROSSINGS)
-          throw new ZpublishError(
-            "too-large",
-            `Expected polygons whose edges meet at most ${MAX_CROSSINGS} rows of cells, received more`,
-          );
         for (let row = begin; row < end; row++) {
           const values = isGrid
             ? columns.values
@@ -64,6 +58,20 @@ export default function maskCells({ polygons, latitudes, longitudes, isGrid }: C
     }
   }
   return { mask, count: mask.reduce((sum, each) => sum + each, 0) };
+}
+
+/** @throws ZpublishError `too-large`, before any cell is looked at */
+function assertCrossings({ parts, stride }: CellMaskTask["polygons"], latitudes: Float64Array): void {
+  let crossings = 0;
+  for (const ring of parts.flat())
+    for (let at = stride; at < ring.length; at += stride) {
+      const [from, to] = [ring[at - stride + 1]!, ring[at + 1]!];
+      const [low, high] = from < to ? [from, to] : [to, from];
+      crossings += firstFrom(latitudes, high, true) - firstFrom(latitudes, low);
+    }
+  if (crossings <= MAX_CROSSINGS) return;
+  const expected = `Expected polygons whose edges meet at most ${MAX_CROSSINGS} rows of cells`;
+  throw new ZpublishError("too-large", `${expected}, received ${crossings}`);
 }
 
 /** Marks where an edge meets a row. @param longitudes Of the row, ascending. */
