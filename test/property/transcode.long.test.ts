@@ -81,7 +81,7 @@ t.test("whatever is asked for, a client reads the array as it was written", asyn
   );
   const { hits, errors } = cache.stats;
   // Of some cases all chunks are absent.
-  t.ok(hits > RUNS / 2, `${hits} chunks came from the cache`);
+  t.ok(hits > RUNS / 10, `${hits} chunks came from the cache`);
   t.equal(errors, 0);
 });
 
