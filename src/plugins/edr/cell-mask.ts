@@ -18,6 +18,8 @@ export interface CellMask {
 
 /** Crossings of edges and rows that one request may have: about a second of a worker. */
 const MAX_CROSSINGS = 1e7;
+/** Polygons times cells of one request, each of which is looked at for each: about a second of a worker. */
+const MAX_LOOKS = 2 ** 28;
 /** Degrees within which a cell lies on an edge. */
 const ROUNDING = 1e-9;
 
@@ -30,6 +32,12 @@ export default function maskCells({ polygons, latitudes, longitudes, isGrid }: C
   const columns = isGrid ? sorted(longitudes) : { order: [0], values: new Float64Array(1) };
   const width = columns.values.length;
   const mask = new Uint8Array(rows.values.length * width);
+  const looks = polygons.parts.length * mask.length;
+  if (looks > MAX_LOOKS)
+    throw new ZpublishError(
+      "too-large",
+      `Expected polygons times cells of at most ${MAX_LOOKS}, received ${looks}`,
+    );
   assertCrossings(polygons, rows.values);
   for (const rings of polygons.parts) {
     // A cell is inside if an odd number of edges is east of it: an edge marks the number of columns west of it.

@@ -65,6 +65,9 @@ t.test("polygons whose edges meet too many rows of cells are refused", async (t)
     isGrid: true,
   };
   t.throws(() => maskCells(task), { code: "too-large" });
+  const islands = Array.from({ length: 30_000 }, () => [Float64Array.of(0, 0, 1, 0, 1, 1, 0, 0)]);
+  const many = { ...task, polygons: { parts: islands, stride: 2 }, longitudes: latitudes };
+  t.throws(() => maskCells(many), { code: "too-large", message: /polygons times cells/ });
 });
 
 /** Tells whether a place is in a ring by the angle around it. */
