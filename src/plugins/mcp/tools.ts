@@ -134,10 +134,14 @@ const ABOUT_CALLS: readonly string[] = [
 export async function callTool(
   context: PluginContext,
   request: RouteRequest,
-  { call }: Tool,
+  { call, inputSchema }: Tool,
   given: Arguments,
 ): Promise<JsonObject> {
   try {
+    const names = Object.keys(inputSchema.properties as JsonObject);
+    const unknown = Object.keys(given).find((name) => !names.includes(name));
+    if (unknown !== undefined)
+      throw wrongParameter(unknown, "unknown_parameter", `one of ${names.join(", ")}`, unknown);
     const found = await call(context, request, given);
     if (found instanceof Uint8Array)
       return {

@@ -188,6 +188,10 @@ t.test("what is too large, or is not there, is said in words, and nothing of it 
   };
   const dataset = "ü air";
   t.equal(
+    await textOf("select", { dataset, variables: ["t2m"], where: { time: 3 } }),
+    "Expected one of dataset, variables, labels, indexes, received 'where'",
+  );
+  t.equal(
     await textOf("select", { dataset, variables: ["t2m"] }),
     "Expected at most 10000 values, received a selection of 20006",
   );
@@ -223,9 +227,13 @@ t.test("an agent finds, describes and reads only what its token is for", async (
   t.equal((await call("search_datasets", {}, "another")).status, 401);
   const found = await call("search_datasets", {}).then((answer) => answer.json());
   t.match(found, { result: { structuredContent: { matching: 1, datasets: [{ id: "open" }] } } });
-  for (const name of ["describe_dataset", "select", "preview"]) {
-    const of = async (dataset: string) =>
-      (await (await call(name, { dataset, variable: "t2m", variables: ["t2m"] })).json()) as Answer;
+  const calls = [
+    ["describe_dataset", {}],
+    ["select", { variables: ["t2m"] }],
+    ["preview", { variable: "t2m" }],
+  ] as const;
+  for (const [name, args] of calls) {
+    const of = async (dataset: string) => (await (await call(name, { dataset, ...args })).json()) as Answer;
     t.notOk((await of("open")).result?.isError, name);
     t.match(
       await of("secret"),
