@@ -36,6 +36,8 @@ export async function crawl(home: string, publicUrl?: string, headers: Record<st
       const local = localOf(found);
       // The vocabulary of what pages say to search engines.
       if (found === "https://schema.org/") continue;
+      // Of these, programs ask for a part, by path or query.
+      if (/\/(?:tiles|wms)$/.test(found)) continue;
       if (!local.startsWith(base)) elsewhere.push(`${path}: ${found}`);
       else waiting.push(local.includes("?") ? local : local + search);
     }
