@@ -6,7 +6,7 @@ import { createSlice } from "../../event-loop/cooperative-task.js";
 import type { ResolvedRange } from "../byte-store.js";
 
 /** Inflated bytes that are kept, of all archives: of an entry, those that came last. */
-const MAX_KEPT_BYTES = 64 * 2 ** 20;
+const MAX_KEPT_BYTES = 32 * 2 ** 20;
 /** Inflated bytes of entries that wait for their turn. More would take minutes. */
 const MAX_WAITING_BYTES = 16 * 2 ** 30;
 /** Entries up to which all of their deflated bytes are in memory if they are read whole. */
