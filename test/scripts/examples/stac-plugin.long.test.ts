@@ -76,7 +76,7 @@ async function writeCatalog(folder: string): Promise<void> {
   });
 }
 
-const IDS = ["stac~alone", "stac~sst", "stac~sst~one", "stac~sst~two~netcdf", "stac~sst~two~zarr"];
+const IDS = ["catalog~alone", "catalog~sst", "catalog~sst~one", "catalog~sst~two~netcdf", "catalog~sst~two~zarr"];
 
 async function idsOf(url: string): Promise<string[]> {
   return (await (await fetch(`${url}/datasets`)).json()) as string[];
@@ -94,19 +94,19 @@ async function untilIds(url: string, expected: readonly string[]): Promise<void>
 function configure(folder: string, catalog: string): string[] {
   const options = { catalog, refresh: 0.1, dataset: { cacheControl: "no-store" } };
   write(folder, {
-    "zpublish.json": { refresh: 0.1, plugins: { stac: { module: "zpublish-stac", options } } },
+    "zpublish.json": { refresh: 0.1, plugins: { catalog: { module: "zpublish-stac", options } } },
   });
   return ["--config", "zpublish.json"];
 }
 
 async function checkDatasets(t: Test, url: string): Promise<void> {
   await untilIds(url, IDS);
-  const chunk = await fetch(`${url}/datasets/stac~sst~one/zarr/value/0`);
+  const chunk = await fetch(`${url}/datasets/catalog~sst~one/zarr/value/0`);
   t.equal(chunk.headers.get("cache-control"), "no-store");
   t.same([...new Uint8Array(await chunk.arrayBuffer())], [0x3f, 0x80, 0, 0, 0x40, 0, 0, 0]);
-  t.match(await (await fetch(`${url}/datasets/stac~sst/zarr/.zmetadata`)).text(), '"air/.zarray"');
-  t.equal((await fetch(`${url}/datasets/stac~sst~two~zarr/zarr/air/0.0.0`)).status, 200);
-  t.equal((await fetch(`${url}/datasets/stac~sst~broken/zarr/.zmetadata`)).status, 404);
+  t.match(await (await fetch(`${url}/datasets/catalog~sst/zarr/.zmetadata`)).text(), '"air/.zarray"');
+  t.equal((await fetch(`${url}/datasets/catalog~sst~two~zarr/zarr/air/0.0.0`)).status, 200);
+  t.equal((await fetch(`${url}/datasets/catalog~sst~broken/zarr/.zmetadata`)).status, 404);
 }
 
 t.test("zpublish-stac, installed beside zpublish, publishes a catalogue of files, which grows", async (t) => {
@@ -128,7 +128,7 @@ t.test("zpublish-stac, installed beside zpublish, publishes a catalogue of files
   write(join(folder, "stac"), {
     "sst/items/gone.json": item("gone", { data: asset("../../data/day.nc", NETCDF) }),
   });
-  await untilIds(url, [...IDS, "stac~sst~gone"].sort());
+  await untilIds(url, [...IDS, "catalog~sst~gone"].sort());
   rmSync(join(folder, "stac/sst/items/gone.json"));
   rmSync(join(folder, "stac/alone.json"));
   await untilIds(url, IDS.slice(1));
@@ -184,7 +184,7 @@ t.test("zpublish-stac reads a catalogue on the web, again only if it has changed
     configure(folder, `http://127.0.0.1:${port}/catalog.json`),
   );
   await checkDatasets(t, url);
-  t.notOk((await idsOf(url)).includes("stac~sst~local"), "a file of this machine");
+  t.notOk((await idsOf(url)).includes("catalog~sst~local"), "a file of this machine");
   t.match(log(), /slash\.json \(asset data\)/);
   const { sent } = counts;
   const { unchanged } = counts;

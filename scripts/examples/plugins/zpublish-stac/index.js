@@ -25,7 +25,7 @@ import { crawlCatalog } from "./crawl-catalog.js";
 export default function stacPlugin(options) {
   const { root, refresh, maxDocuments, dataset } = checkOptions(options);
   return {
-    name: "stac",
+    name: "catalog",
     version: "0.1.0",
     path: "zpublish-stac",
     datasets() {
