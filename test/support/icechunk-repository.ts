@@ -164,7 +164,9 @@ export function encodeSnapshot({
   nodes,
 }: SnapshotSpec): Uint8Array {
   const builder = new Builder(1_024);
-  const tables = nodes.map(({ path, document, node = path, manifests }) => {
+  // As Icechunk writes them, which searches by path.
+  const sorted = nodes.toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)));
+  const tables = sorted.map(({ path, document, node = path, manifests }) => {
     const refs = (manifests ?? []).map((manifest) =>
       table(builder, [structField(idOf(manifest.name)), integersField(builder, manifest.extents.flat(), 2)]),
     );
