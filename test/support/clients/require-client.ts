@@ -27,7 +27,7 @@ const PROBES = {
   tifffile: [PYTHON, "-c", "import tifffile"],
   gdal: [PYTHON, "-c", "from osgeo import gdal; assert gdal.GetDriverByName('Zarr') is not None"],
   gdalinfo: ["gdalinfo", "--version"],
-  owslib: [PYTHON, "-c", "import owslib.wms, owslib.ogcapi.edr"],
+  owslib: [PYTHON, "-c", "import owslib.wms"],
   qgis: ["env", "QT_QPA_PLATFORM=offscreen", PYTHON, "-c", "import qgis.core"],
   tiffcp: ["sh", "-c", "command -v tiffcp"],
   chromium: ["chromium", "--version"],
