@@ -76,7 +76,13 @@ async function writeCatalog(folder: string): Promise<void> {
   });
 }
 
-const IDS = ["catalog~alone", "catalog~sst", "catalog~sst~one", "catalog~sst~two~netcdf", "catalog~sst~two~zarr"];
+const IDS = [
+  "catalog~alone",
+  "catalog~sst",
+  "catalog~sst~one",
+  "catalog~sst~two~netcdf",
+  "catalog~sst~two~zarr",
+];
 
 async function idsOf(url: string): Promise<string[]> {
   return (await (await fetch(`${url}/datasets`)).json()) as string[];
