@@ -5,10 +5,17 @@ import { flagColoursOf, flagValuesOf, isCategorical, packingOf } from "../cf/pac
 import { createPlacer, isLatitudes, isLongitudes, stepCoordinate, variablesOf } from "../cf/placement.js";
 import { PNG_ZLIB_LEVEL } from "../codec/compute/picture.js";
 import { encoderRevision } from "../codec/encoder-revision.js";
-import { COLOUR_REVISION, type ColourScaleName } from "../colour/colour-scales.js";
+import {
+  COLOUR_REVISION,
+  COLOUR_SCALES,
+  type ColourScaleName,
+  isColourScaleName,
+} from "../colour/colour-scales.js";
 import { coarserVersions } from "../dataset/coarser-versions.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
+import { wrongParameter } from "../http/query.js";
+import type { QueryParameter } from "../http/router.js";
 import { elementCount, type Variable } from "../model/data-tree.js";
 import { completeCodec, decodeProblem } from "../zarr/plan/codec-rules.js";
 import { createComputePlan } from "../zarr/plan/create-encoding-plan.js";
@@ -395,4 +402,36 @@ function countsOf({ variable }: ServedArray, unit: readonly number[], axes: read
 function unitShape({ stored }: ServedArray, axes: readonly number[]): number[] {
   if (stored.chunks.kind !== "memory") return stored.chunkShape.map((length) => Math.max(1, length));
   return stored.shape.map((length, axis) => (axes.includes(axis) ? Math.min(length, MEMORY_UNIT) : 1));
+}
+
+const SCALE_NAMES = Object.keys(COLOUR_SCALES);
+const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
+/** Parameters of colours that all pictures have, for the API description. */
+export const COLOUR_QUERY: Readonly<Record<"scale" | "reversed", QueryParameter>> = {
+  scale: {
+    description: "Colour scale. Default: a sequential one, or a diverging one if the range is symmetric",
+    schema: { type: "string", enum: SCALE_NAMES },
+  },
+  reversed: {
+    description: "Whether the scale begins with the colour of its greatest value",
+    schema: { type: "string", enum: ["true", "false"], default: "false" },
+  },
+};
+
+/** Parses the parameter `range`: the values of the first and the last colour. @throws ZpublishError `invalid-query` */
+export function parseColourRange(text: string | undefined): readonly [low: number, high: number] | undefined {
+  if (text === undefined) return undefined;
+  const parts = text.split(",");
+  const [low = Number.NaN, high = Number.NaN] = parts.map((part) =>
+    NUMBER.test(part) ? Number(part) : Number.NaN,
+  );
+  if (parts.length === 2 && low < high && Number.isFinite(high - low)) return [low, high];
+  throw wrongParameter("range", "range", "two numbers 'low,high', the first less than the second", text);
+}
+
+/** Parses the parameter `scale`. @throws ZpublishError `invalid-query` */
+export function parseColourScale(name: string | undefined): ColourScaleName | undefined {
+  if (name === undefined || isColourScaleName(name)) return name;
+  throw wrongParameter("scale", "enum", `one of ${SCALE_NAMES.join(", ")}`, name);
 }

@@ -1,7 +1,6 @@
 import { colourBandsOf } from "../cf/image-data.js";
 import { isCategorical } from "../cf/packing.js";
 import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js";
-import { COLOUR_SCALES, type ColourScaleName, isColourScaleName } from "../colour/colour-scales.js";
 import { type DatasetSnapshot, findArray, type ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
@@ -10,10 +9,13 @@ import type { BodyReply, RouteRequest } from "../http/reply.js";
 import type { QueryParameter } from "../http/router.js";
 import { packageVersion } from "../observe/versions.js";
 import {
+  COLOUR_QUERY,
   choosePicture,
   DEFAULT_PICTURE_SIZE,
   type PictureChoice,
   type PictureStyle,
+  parseColourRange,
+  parseColourScale,
   pictureFlips,
   planPicture,
   readDirection,
@@ -134,8 +136,6 @@ interface PictureQuery extends PictureStyle {
   readonly indices: ReadonlyMap<string, number>;
 }
 
-const SCALE_NAMES = Object.keys(COLOUR_SCALES);
-
 /** Parameters of a picture for the API description. `index.{dim}` has as many names as there are dimensions. */
 const PICTURE_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
   size: {
@@ -147,14 +147,7 @@ const PICTURE_PARAMETERS: Readonly<Record<string, QueryParameter>> = {
       "Values of the first and last colour, or of the bottom and top of a line: `240,310`. Default: by the values of the picture",
     schema: { type: "string", examples: ["240,310"] },
   },
-  scale: {
-    description: "Colour scale. Default: a sequential one, or a diverging one if the range is symmetric",
-    schema: { type: "string", enum: SCALE_NAMES },
-  },
-  reversed: {
-    description: "Whether the scale begins with the colour of its greatest value",
-    schema: { type: "string", enum: ["true", "false"], default: "false" },
-  },
+  ...COLOUR_QUERY,
 };
 
 /**
@@ -174,8 +167,8 @@ export function parsePictureQuery(query: string): PictureQuery {
   const [size] = values.get("size") ?? [];
   return {
     size: size === undefined ? DEFAULT_PICTURE_SIZE : readInteger("size", size, MIN_SIZE, MAX_SIZE),
-    range: rangeOf(values.get("range")?.[0]),
-    scale: scaleOf(values.get("scale")?.[0]),
+    range: parseColourRange(values.get("range")?.[0]),
+    scale: parseColourScale(values.get("scale")?.[0]),
     isReversed: booleanOf("reversed", values.get("reversed")?.[0]),
     indices,
   };
@@ -210,23 +203,6 @@ function placeAt(
     place[axis] = index < 0 ? index + length : index;
   }
   return place;
-}
-
-const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
-
-function rangeOf(text: string | undefined): readonly [number, number] | undefined {
-  if (text === undefined) return undefined;
-  const parts = text.split(",");
-  const [low = Number.NaN, high = Number.NaN] = parts.map((part) =>
-    NUMBER.test(part) ? Number(part) : Number.NaN,
-  );
-  if (parts.length === 2 && low < high && Number.isFinite(high - low)) return [low, high];
-  throw wrongParameter("range", "range", "two numbers 'low,high', the first less than the second", text);
-}
-
-function scaleOf(name: string | undefined): ColourScaleName | undefined {
-  if (name === undefined || isColourScaleName(name)) return name;
-  throw wrongParameter("scale", "enum", `one of ${SCALE_NAMES.join(", ")}`, name);
 }
 
 function booleanOf(name: string, text: string | undefined): boolean {

@@ -8,6 +8,7 @@ import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-stor
 
 t.test("the package exports this, and nothing else", async (t) => {
   t.same(Object.keys(zpublish).sort(), [
+    "COLOUR_QUERY",
     "COLOUR_SCALES",
     "FOLDER_END",
     "NC",
@@ -55,6 +56,8 @@ t.test("the package exports this, and nothing else", async (t) => {
     "packageVersion",
     "packingOf",
     "parentPath",
+    "parseColourRange",
+    "parseColourScale",
     "parseDataType",
     "parseQuery",
     "periodText",

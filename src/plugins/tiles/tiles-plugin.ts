@@ -1,18 +1,58 @@
 import {
   type ArrayView,
+  COLOUR_QUERY,
   colourTable,
   findArray,
   type MapLayer,
+  type MapOptions,
+  type MapSteps,
   type Plugin,
   type PluginContext,
   packageVersion,
+  parseColourRange,
+  parseColourScale,
+  parseQuery,
+  type QueryParameter,
   type Reply,
   type Route,
   type RouteRequest,
+  readInteger,
   wrongParameter,
   ZpublishError,
 } from "../../plugin-api.js";
-import { parseTileQuery, TILE_QUERY, type TileQuery } from "./parse-tile-query.js";
+
+/** A query of tiles. */
+interface TileQuery extends MapOptions {
+  readonly steps: MapSteps;
+}
+
+const INDEX = "isel.";
+
+/** Parameters of tiles for the API description. */
+const TILE_QUERY: Readonly<Record<string, QueryParameter>> = {
+  "{dim}": {
+    description:
+      "Label of a dimension: a value, `nearest::8.6`, `ffill::…`, `bfill::…`; times are ISO 8601, and `time` is the axis of times whatever its name. Default: the last time, and the first step of other dimensions",
+    schema: { type: "string", examples: ["2020-01-01T06:00"] },
+  },
+  "isel.{dim}": {
+    description: "Index of a dimension, from the end if it is negative",
+    schema: { type: "integer" },
+  },
+  range: {
+    description:
+      "Values of the first and the last colour: `240,310`. Default: by some values of the variable",
+    schema: { type: "string", examples: ["240,310"] },
+  },
+  ...COLOUR_QUERY,
+  interpolate: {
+    description: "Whether a pixel has the value of its cell, or one between the centres of cells",
+    schema: { type: "string", enum: ["nearest", "linear"], default: "nearest" },
+  },
+};
+
+/** Parameters that are not about a dimension. */
+const STYLE = ["range", "scale", "reversed", "interpolate"];
 
 /** Pixels along the side of a tile. */
 const TILE_PIXELS = 256;
@@ -229,4 +269,31 @@ function legendDocument(
     (_, at) => `#${table.toString("hex", 3 * at, 3 * at + 3)}`,
   );
   return { ...common, range: [low, high], scale: name, reversed: isReversed, colours };
+}
+
+/** Parses the query of tiles. Names of dimensions are not checked. @throws ZpublishError `invalid-query` */
+function parseTileQuery(query: string): TileQuery {
+  const values = parseQuery(query, { once: ["{dim}"] });
+  const steps = new Map<string, { readonly label: string } | { readonly index: number }>();
+  for (const [parameter, [text = ""]] of values) {
+    if (STYLE.includes(parameter)) continue;
+    const isIndex = parameter.startsWith(INDEX);
+    const name = isIndex ? parameter.slice(INDEX.length) : parameter;
+    if (steps.has(name))
+      throw wrongParameter(parameter, "contradiction", `either it or 'isel.${name}'`, text);
+    const index = () => readInteger(parameter, text, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+    steps.set(name, isIndex ? { index: index() } : { label: text });
+  }
+  const one = <T extends string>(name: string, allowed: readonly T[]): T | undefined => {
+    const text = values.get(name)?.[0];
+    if (text === undefined || allowed.includes(text as T)) return text as T | undefined;
+    throw wrongParameter(name, "enum", `one of ${allowed.join(", ")}`, text);
+  };
+  return {
+    steps,
+    range: parseColourRange(values.get("range")?.[0]),
+    scale: parseColourScale(values.get("scale")?.[0]),
+    isReversed: one("reversed", ["true", "false"]) === "true",
+    isLinear: one("interpolate", ["nearest", "linear"]) === "linear",
+  };
 }
