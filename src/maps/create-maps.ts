@@ -118,7 +118,7 @@ export function createMaps({ values, cache }: MapsParts): Maps {
       }));
     },
     async valueAt(snapshot: DatasetSnapshot, array: ServedArray, frame, steps, signal) {
-      const place = indexesOf(await layers.layer(snapshot, array), steps);
+      const place = indexesOf(await layers.place(snapshot, array), steps);
       const middle = middlePixel(frame);
       const cells = await cellsOf(snapshot, array, middle, place, false);
       const [value = Number.NaN] = pixelValues(await readCells(cells, middle, signal));
