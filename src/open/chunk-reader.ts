@@ -2,7 +2,13 @@ import { createHash } from "node:crypto";
 import { indexesIn } from "../collections/combinations.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
 import { elementCount, gridShapeOf } from "../model/data-tree.js";
-import type { ChunkReader, ChunkSource, MemoryChunks, StoredVersion } from "../zarr/chunk-reader.js";
+import {
+  type ChunkReader,
+  type ChunkSource,
+  combineStored,
+  type MemoryChunks,
+  type StoredVersion,
+} from "../zarr/chunk-reader.js";
 import type { StoredArray } from "../zarr/stored-array.js";
 import { openLocalChunkReader } from "../zarr-store/chunk-reader.js";
 
@@ -54,31 +60,50 @@ export function isReadForWorkers(source: ChunkSource): boolean {
   return (source.kind === "files" || source.kind === "shards") && source.objects !== undefined;
 }
 
-const looks = new WeakMap<StoredArray, { readonly version: Promise<string>; readonly untilMs: number }>();
+/** The last look at the chunks of an array. */
+interface Look {
+  readonly version: Promise<string>;
+  readonly untilMs: number;
+  /** Tells without waiting that nothing has changed since; undefined if that cannot be told, or is not known yet. */
+  isUnchanged: StoredVersion["isUnchanged"];
+}
+
+const looks = new WeakMap<StoredArray, Look>();
 
 /**
  * Looks up what tells values of an array from those before its chunks were rewritten in place, which leaves a dataset as it is if they are
- * local files; empty for others. A look at n chunks holds for n - 1 ms, since it takes 20 µs each.
+ * local files; empty for others. A look at n chunks holds for n - 1 ms, since it takes 20 µs each, and as long as the files of few chunks
+ * are unchanged.
  */
 export async function versionInPlace(stored: StoredArray): Promise<string> {
   const files = stored.axes === undefined ? stored.chunks : (stored.v3?.files ?? stored.chunks);
   if (isReadForWorkers(files)) return "";
   const known = looks.get(stored);
-  if (known !== undefined && performance.now() < known.untilMs) return known.version;
+  if (known !== undefined && (performance.now() < known.untilMs || known.isUnchanged?.()))
+    return known.version;
   const grid = gridShapeOf(stored.shape, stored.chunkShape);
-  const version = lookAtChunks(stored.chunks, grid);
-  looks.set(stored, { version, untilMs: performance.now() + elementCount(grid) - 1 });
-  version.catch(() => looks.delete(stored));
-  return version;
+  const found = lookAtChunks(stored.chunks, grid);
+  const look: Look = {
+    version: found.then(({ token }) => token!),
+    untilMs: performance.now() + elementCount(grid) - 1,
+    isUnchanged: undefined,
+  };
+  looks.set(stored, look);
+  look.version.catch(() => looks.delete(stored));
+  look.isUnchanged = (await found).isUnchanged;
+  return look.version;
 }
 
-async function lookAtChunks(chunks: ChunkSource, grid: readonly number[]): Promise<string> {
+async function lookAtChunks(chunks: ChunkSource, grid: readonly number[]): Promise<StoredVersion> {
   const reader = openChunkReader(chunks);
   const slice = createSlice();
   const hash = createHash("sha256");
+  const versions: StoredVersion[] = [];
   for (const coords of indexesIn(grid)) {
-    hash.update(`${(await reader.version(coords)).token}\n`);
+    const version = await reader.version(coords);
+    versions.push(version);
+    hash.update(`${version.token}\n`);
     if (slice.isOver()) await slice.next();
   }
-  return hash.digest("base64url");
+  return combineStored(versions, () => hash.digest("base64url"));
 }
