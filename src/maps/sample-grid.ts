@@ -88,8 +88,8 @@ export function gridAxis(axis: CoordinateAxis): GridAxis | string {
   return found;
 }
 
-/** Radius of the sphere of Web Mercator. */
-const RADIUS = 6_378_137;
+/** Web Mercator (EPSG:3857): the radius of its sphere in metres, and the latitude at which its square ends. */
+export const WEB_MERCATOR = { radius: 6_378_137, latitude: 85.05112877980659 } as const;
 const DEGREES = 180 / Math.PI;
 
 /** Returns the longitudes of a map's columns of pixels and the latitudes of its rows, at their centres. */
@@ -99,8 +99,8 @@ export function placesOf({ crs, bbox: [west, south, east, north], width, height 
   const y = Float64Array.from({ length: height }, (_, row) => north + (row + 0.5) * down);
   if (crs === "CRS:84") return { longitudes: x, latitudes: y };
   return {
-    longitudes: x.map((each) => (each / RADIUS) * DEGREES),
-    latitudes: y.map((each) => Math.atan(Math.sinh(each / RADIUS)) * DEGREES),
+    longitudes: x.map((each) => (each / WEB_MERCATOR.radius) * DEGREES),
+    latitudes: y.map((each) => Math.atan(Math.sinh(each / WEB_MERCATOR.radius)) * DEGREES),
   };
 }
 

@@ -14,6 +14,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "NC",
     "POINT",
     "TEXT_TYPE",
+    "WEB_MERCATOR",
     "ZpublishError",
     "bytesOfTexts",
     "chooseMediaType",

@@ -17,6 +17,7 @@ import {
   type Route,
   type RouteRequest,
   readInteger,
+  WEB_MERCATOR,
   wrongParameter,
   ZpublishError,
 } from "../../plugin-api.js";
@@ -57,7 +58,7 @@ const STYLE = ["range", "scale", "reversed", "interpolate"];
 /** Pixels along the side of a tile. */
 const TILE_PIXELS = 256;
 /** Half the length of the equator in Web Mercator: the edge of its square. */
-const EDGE = Math.PI * 6_378_137;
+const EDGE = Math.PI * WEB_MERCATOR.radius;
 const MAX_ZOOM = 30;
 /** Pixels of a legend. */
 const LEGEND = { width: 256, height: 16 };
@@ -225,9 +226,6 @@ function assertApplies(
 /** Greatest zoom that a map asks for: beyond a pixel per cell, tiles only become larger. */
 const MAX_USEFUL_ZOOM = 22;
 
-/** The latitude at which Web Mercator ends. */
-const MAX_LATITUDE = 85.05112877980659;
-
 /** Writes TileJSON 3.0.0 of a variable. */
 function tileJson({ serviceUrl, rawPath, query }: RouteRequest, array: ArrayView, layer: MapLayer): object {
   const [west, south, east, north] = layer.extent ?? [-180, -90, 180, 90];
@@ -236,7 +234,12 @@ function tileJson({ serviceUrl, rawPath, query }: RouteRequest, array: ArrayView
   const rows = variable.shape[layer.y]!;
   // Pixels of 256 per 360 degrees at zoom 0.
   const zoom = Math.ceil(Math.log2(((rows / Math.max(north - south, 1e-6)) * 360) / 256));
-  const bounds = [west, Math.max(south, -MAX_LATITUDE), Math.min(east, 180), Math.min(north, MAX_LATITUDE)];
+  const bounds = [
+    west,
+    Math.max(south, -WEB_MERCATOR.latitude),
+    Math.min(east, 180),
+    Math.min(north, WEB_MERCATOR.latitude),
+  ];
   return {
     tilejson: "3.0.0",
     name: layer.title,

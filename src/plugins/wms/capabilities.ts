@@ -1,4 +1,11 @@
-import { type ArrayView, type MapExtent, type MapPlace, variableFacts, xmlText } from "../../plugin-api.js";
+import {
+  type ArrayView,
+  type MapExtent,
+  type MapPlace,
+  variableFacts,
+  WEB_MERCATOR,
+  xmlText,
+} from "../../plugin-api.js";
 import { MAX_PIXELS, STYLE_NAMES, type WmsVersion } from "./parse-wms-query.js";
 import { dimensionsOf, extentOfDimension } from "./wms-dimensions.js";
 
@@ -113,17 +120,13 @@ function writeBoxes(version: WmsVersion, [west, south, east, north]: MapExtent):
   return boxes.join("");
 }
 
-const RADIUS = 6_378_137;
-/** The latitude at which Web Mercator ends. */
-const MAX_LATITUDE = 85.05112877980659;
-
 function metresEast(longitude: number): number {
-  return RADIUS * longitude * (Math.PI / 180);
+  return WEB_MERCATOR.radius * longitude * (Math.PI / 180);
 }
 
 function metresNorth(latitude: number): number {
-  const bounded = Math.min(Math.max(latitude, -MAX_LATITUDE), MAX_LATITUDE);
-  return RADIUS * Math.asinh(Math.tan(bounded * (Math.PI / 180)));
+  const bounded = Math.min(Math.max(latitude, -WEB_MERCATOR.latitude), WEB_MERCATOR.latitude);
+  return WEB_MERCATOR.radius * Math.asinh(Math.tan(bounded * (Math.PI / 180)));
 }
 
 /** Writes the styles of a layer, each with its legend. */

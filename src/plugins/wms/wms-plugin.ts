@@ -16,6 +16,7 @@ import {
   type RouteRequest,
   shortestFloat,
   variableFacts,
+  WEB_MERCATOR,
   xmlText,
   ZpublishError,
 } from "../../plugin-api.js";
@@ -281,8 +282,8 @@ function pixelFrame(
 function middleOf({ crs, bbox: [west, south, east, north] }: MapFrame): [number, number] {
   const [x, y] = [(west + east) / 2, (south + north) / 2];
   if (crs === "CRS:84") return [x, y];
-  const [radius, degrees] = [6_378_137, 180 / Math.PI];
-  return [(x / radius) * degrees, Math.atan(Math.sinh(y / radius)) * degrees];
+  const degrees = 180 / Math.PI;
+  return [(x / WEB_MERCATOR.radius) * degrees, Math.atan(Math.sinh(y / WEB_MERCATOR.radius)) * degrees];
 }
 
 /** Writes an error as an exception. A query that is wrong is 400: some programs take 404 for an empty map. */
