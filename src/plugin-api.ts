@@ -108,7 +108,7 @@ export type {
   MapStyle,
   Maps,
 } from "./maps/maps.js";
-export { WEB_MERCATOR } from "./maps/sample-grid.js";
+export { placesOf, WEB_MERCATOR } from "./maps/sample-grid.js";
 export {
   type DataTree,
   elementCount,

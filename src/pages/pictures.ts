@@ -419,15 +419,18 @@ export const COLOUR_QUERY: Readonly<Record<"scale" | "reversed", QueryParameter>
   },
 };
 
-/** Parses the parameter `range`: the values of the first and the last colour. @throws ZpublishError `invalid-query` */
-export function parseColourRange(text: string | undefined): readonly [low: number, high: number] | undefined {
+/** Parses a parameter that has the values of the first and the last colour. @throws ZpublishError `invalid-query` */
+export function parseColourRange(
+  text: string | undefined,
+  parameter = "range",
+): readonly [low: number, high: number] | undefined {
   if (text === undefined) return undefined;
   const parts = text.split(",");
   const [low = Number.NaN, high = Number.NaN] = parts.map((part) =>
     NUMBER.test(part) ? Number(part) : Number.NaN,
   );
   if (parts.length === 2 && low < high && Number.isFinite(high - low)) return [low, high];
-  throw wrongParameter("range", "range", "two numbers 'low,high', the first less than the second", text);
+  throw wrongParameter(parameter, "range", "two numbers 'low,high', the first less than the second", text);
 }
 
 /** Parses the parameter `scale`. @throws ZpublishError `invalid-query` */

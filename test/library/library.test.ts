@@ -63,6 +63,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "parseQuery",
     "periodText",
     "pickedLength",
+    "placesOf",
     "plainText",
     "publicDetail",
     "pythonFloatText",

@@ -6,17 +6,14 @@ import {
   WEB_MERCATOR,
   xmlText,
 } from "../../plugin-api.js";
-import { MAX_PIXELS, STYLE_NAMES, type WmsVersion } from "./parse-wms-query.js";
-import { dimensionsOf, extentOfDimension } from "./wms-dimensions.js";
+import { CRS_NAMES, DEFAULT_STYLE, MAX_PIXELS, SCALE_STYLES, type WmsVersion } from "./parse-wms-query.js";
+import { dimensionsOf, extentOf, wmsLabel } from "./wms-dimensions.js";
 
 /** A variable that has maps. */
 export interface WmsLayer {
   readonly array: ArrayView;
   readonly place: MapPlace;
 }
-
-/** Stands for the URL of the service in capabilities that are made once for all addresses. Texts in XML have no such character. */
-export const URL_MARK = "\ufffe";
 
 /** Pixels of a legend. */
 export const LEGEND = { width: 256, height: 16 };
@@ -25,7 +22,6 @@ export const LEGEND = { width: 256, height: 16 };
 export const WMS_FORMATS = {
   GetMap: ["image/png"],
   GetFeatureInfo: ["application/json", "text/plain"],
-  GetLegendGraphic: ["image/png"],
 } as const;
 
 /** Content types by version: of capabilities and of exceptions. */
@@ -35,89 +31,103 @@ export const WMS_TYPES = {
 } as const satisfies Record<WmsVersion, object>;
 
 const XML = '<?xml version="1.0" encoding="UTF-8"?>\n';
+const XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"';
 
-/** Writes the capabilities of a dataset (OGC 06-042, section 7.2; 01-068r3, section 7.1), layer by layer. */
+/** Layers that are written at a time. */
+const LAYERS_PER_PIECE = 64;
+
+/**
+ * Writes the capabilities of a dataset (OGC 06-042, section 7.2; 01-068r3, section 7.1) in pieces. Layers inherit the styles of their group,
+ * whose legends are alike for all of them.
+ * @param url Of the service, with what a query begins with: `https://…/wms?`.
+ */
 export function* writeCapabilities(
   version: WmsVersion,
+  url: string,
   title: string,
   layers: readonly WmsLayer[],
 ): Generator<string> {
   const isNew = version === "1.3.0";
-  const link = linkTo(version, "");
-  const operation = (name: string, formats: readonly string[]) =>
-    `<${name}>${formats.map((format) => `<Format>${format}</Format>`).join("")}<DCPType><HTTP><Get>${link}</Get></HTTP></DCPType></${name}>\n`;
+  const link = linkTo(version, url);
+  const operation = ([name, formats]: [string, readonly string[]]) =>
+    `<${name}>${elements("Format", formats)}<DCPType><HTTP><Get>${link}</Get></HTTP></DCPType></${name}>\n`;
+  const { capabilities, exception } = WMS_TYPES[version];
+  const operations = Object.entries({ GetCapabilities: [capabilities], ...WMS_FORMATS }).map(operation);
   const limits = `<LayerLimit>1</LayerLimit><MaxWidth>${MAX_PIXELS}</MaxWidth><MaxHeight>${MAX_PIXELS}</MaxHeight>`;
+  const root = isNew ? "WMS_Capabilities" : "WMT_MS_Capabilities";
   yield XML;
   yield isNew
-    ? '<WMS_Capabilities version="1.3.0" xmlns="http://www.opengis.net/wms" xmlns:xlink="http://www.w3.org/1999/xlink">\n'
-    : '<!DOCTYPE WMT_MS_Capabilities SYSTEM "http://schemas.opengis.net/wms/1.1.1/WMS_MS_Capabilities.dtd">\n<WMT_MS_Capabilities version="1.1.1">\n';
-  yield `<Service><Name>${isNew ? "WMS" : "OGC:WMS"}</Name><Title>${xmlText(title)}</Title>${link}${isNew ? limits : ""}</Service>\n`;
-  yield "<Capability><Request>\n";
-  yield operation("GetCapabilities", [WMS_TYPES[version].capabilities]);
-  yield operation("GetMap", WMS_FORMATS.GetMap);
-  yield operation("GetFeatureInfo", WMS_FORMATS.GetFeatureInfo);
-  yield `</Request><Exception><Format>${isNew ? "XML" : WMS_TYPES[version].exception}</Format></Exception>\n`;
-  const crs = isNew ? "CRS" : "SRS";
-  // Version 1.1.1 has no CRS:84: its EPSG:4326 is the same.
-  const systems = ["EPSG:4326", ...(isNew ? ["CRS:84"] : []), "EPSG:3857"];
-  yield `<Layer><Title>${xmlText(title)}</Title>${systems.map((name) => `<${crs}>${name}</${crs}>`).join("")}\n`;
-  for (const layer of layers) yield writeLayer(version, layer);
-  yield `</Layer></Capability>\n</${isNew ? "WMS" : "WMT_MS"}_Capabilities>\n`;
+    ? `<${root} version="1.3.0" xmlns="http://www.opengis.net/wms" ${XLINK}>\n`
+    : `<!DOCTYPE ${root} SYSTEM "http://schemas.opengis.net/wms/1.1.1/WMS_MS_Capabilities.dtd">\n<${root} version="1.1.1">\n`;
+  yield `<Service><Name>${isNew ? "WMS" : "OGC:WMS"}</Name>${elements("Title", [title])}${link}${isNew ? limits : ""}</Service>\n`;
+  yield `<Capability><Request>\n${operations.join("")}</Request><Exception>${elements("Format", [isNew ? "XML" : exception])}</Exception>\n`;
+  yield `<Layer>${elements("Title", [title])}${elements(isNew ? "CRS" : "SRS", CRS_NAMES[version])}\n`;
+  const [numbers, categories] = [undefined, true].map((wanted) =>
+    layers.filter(({ place }) => (place.categories && true) === wanted),
+  );
+  for (const [name, members = [], styles] of [
+    ["Numbers", numbers, SCALE_STYLES],
+    ["Categories", categories, []],
+  ] as const) {
+    if (members.length === 0) continue;
+    yield `<Layer><Title>${name}</Title>\n${styles.map((style) => writeStyle(version, url, members[0]!, style)).join("")}`;
+    for (let at = 0; at < members.length; at += LAYERS_PER_PIECE) {
+      const some = members.slice(at, at + LAYERS_PER_PIECE);
+      yield some.map((layer) => writeLayer(version, url, layer)).join("");
+    }
+    yield "</Layer>\n";
+  }
+  yield `</Layer></Capability>\n</${root}>\n`;
 }
 
-/** Writes a link to the service. Version 1.1.1 declares the prefix in each, as its DTD has it. */
-function linkTo(version: WmsVersion, query: string): string {
-  const declared = version === "1.3.0" ? "" : ' xmlns:xlink="http://www.w3.org/1999/xlink"';
-  return `<OnlineResource${declared} xlink:type="simple" xlink:href="${URL_MARK}${query}"/>`;
+function elements(name: string, texts: readonly string[]): string {
+  return texts.map((text) => `<${name}>${xmlText(text)}</${name}>`).join("");
 }
 
-function writeLayer(version: WmsVersion, { array: { variable }, place }: WmsLayer): string {
-  const { unit } = variableFacts(variable.attrs);
+/** Writes attributes; those that are undefined are left out. */
+function attributes(values: Readonly<Record<string, string | number | undefined>>): string {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  return given.map(([name, value]) => ` ${name}="${xmlText(`${value}`)}"`).join("");
+}
+
+/** Writes a link. Version 1.1.1 declares the prefix in each, as its DTD has it. */
+function linkTo(version: WmsVersion, url: string): string {
+  return `<OnlineResource ${version === "1.3.0" ? "" : `${XLINK} `}xlink:type="simple"${attributes({ "xlink:href": url })}/>`;
+}
+
+function writeLayer(version: WmsVersion, url: string, layer: WmsLayer): string {
+  const { array, place } = layer;
+  const { path, attrs } = array.variable;
+  const { unit } = variableFacts(attrs);
   const about = unit === undefined ? place.title : `${place.title} (${unit})`;
-  const abstract = `<Abstract>${xmlText(about)}</Abstract>`;
-  return `<Layer queryable="1"><Name>${xmlText(variable.path)}</Name><Title>${xmlText(place.title)}</Title>${abstract}
+  const names = `${elements("Name", [path])}${elements("Title", [place.title])}${elements("Abstract", [about])}`;
+  return `<Layer queryable="1">${names}
 ${writeBoxes(version, place.extent!)}
-${dimensionsOf(place)
-  .map((dimension) => {
-    const { default: first, text, isNearest } = extentOfDimension(dimension);
-    const { calendar, units = "" } = dimension.axis;
-    const declared = `<Dimension name="${xmlText(dimension.name)}" units="${calendar === undefined ? xmlText(units) : "ISO8601"}"`;
-    const values = `default="${xmlText(first)}"${isNearest ? ' nearestValue="1"' : ""}>${xmlText(text)}`;
-    if (version === "1.3.0") return `${declared} ${values}</Dimension>\n`;
-    return `${declared}/>\n<Extent name="${xmlText(dimension.name)}" ${values}</Extent>\n`;
-  })
-  .sort()
-  .join("")}${writeStyles(version, variable.path, place)}</Layer>\n`;
+${writeDimensions(version, place)}${writeStyle(version, url, layer, DEFAULT_STYLE)}</Layer>\n`;
 }
 
 /** Writes where a layer lies, in each system. */
 function writeBoxes(version: WmsVersion, [west, south, east, north]: MapExtent): string {
   // Degrees east of the date line would be those of a second turn.
   const [left, right] = east > 180 ? [-180, 180] : [west, east];
-  const box = (crs: string, [minx, miny, maxx, maxy]: MapExtent) =>
-    `<BoundingBox ${version === "1.3.0" ? "CRS" : "SRS"}="${crs}" minx="${minx}" miny="${miny}" maxx="${maxx}" maxy="${maxy}"/>`;
-  const mercator = box("EPSG:3857", [
-    metresEast(left),
-    metresNorth(south),
-    metresEast(right),
-    metresNorth(north),
-  ]);
-  if (version === "1.1.1") {
-    const latLon = `<LatLonBoundingBox minx="${left}" miny="${south}" maxx="${right}" maxy="${north}"/>`;
-    return `${latLon}${box("EPSG:4326", [left, south, right, north])}${mercator}`;
-  }
-  const sides = { westBound: left, eastBound: right, southBound: south, northBound: north };
-  const geographic = Object.entries(sides).map(([side, value]) => {
-    const name = side + (side.startsWith("west") || side.startsWith("east") ? "Longitude" : "Latitude");
-    return `<${name}>${value}</${name}>`;
-  });
-  const boxes = [
-    `<EX_GeographicBoundingBox>${geographic.join("")}</EX_GeographicBoundingBox>`,
-    box("CRS:84", [left, south, right, north]),
-    box("EPSG:4326", [south, left, north, right]),
-    mercator,
-  ];
-  return boxes.join("");
+  const box = (name: string, [minx, miny, maxx, maxy]: MapExtent, system = {}) =>
+    `<${name}${attributes({ ...system, minx, miny, maxx, maxy })}/>`;
+  const extent = [left, south, right, north] as const;
+  const mercator = [metresEast(left), metresNorth(south), metresEast(right), metresNorth(north)] as const;
+  if (version === "1.1.1")
+    return [
+      box("LatLonBoundingBox", extent),
+      box("BoundingBox", extent, { SRS: "EPSG:4326" }),
+      box("BoundingBox", mercator, { SRS: "EPSG:3857" }),
+    ].join("");
+  const longitudes = `<westBoundLongitude>${left}</westBoundLongitude><eastBoundLongitude>${right}</eastBoundLongitude>`;
+  const latitudes = `<southBoundLatitude>${south}</southBoundLatitude><northBoundLatitude>${north}</northBoundLatitude>`;
+  return [
+    `<EX_GeographicBoundingBox>${longitudes}${latitudes}</EX_GeographicBoundingBox>`,
+    box("BoundingBox", extent, { CRS: "CRS:84" }),
+    box("BoundingBox", [south, left, north, right], { CRS: "EPSG:4326" }),
+    box("BoundingBox", mercator, { CRS: "EPSG:3857" }),
+  ].join("");
 }
 
 function metresEast(longitude: number): number {
@@ -129,27 +139,42 @@ function metresNorth(latitude: number): number {
   return WEB_MERCATOR.radius * Math.asinh(Math.tan(bounded * (Math.PI / 180)));
 }
 
-/** Writes the styles of a layer, each with its legend. */
-function writeStyles(version: WmsVersion, path: string, { categories }: MapPlace): string {
-  const layer = encodeURIComponent(path);
-  return STYLE_NAMES[categories === undefined ? "numbers" : "categories"]
-    .map((style) => {
-      const query = xmlText(`request=GetLegendGraphic&layer=${layer}&style=${style}`);
-      const legend = `<LegendURL width="${LEGEND.width}" height="${LEGEND.height}"><Format>image/png</Format>${linkTo(version, query)}</LegendURL>`;
-      return `<Style><Name>${style}</Name><Title>${style}</Title>${legend}</Style>\n`;
-    })
-    .join("");
+/** Writes the dimensions of a layer; in version 1.1.1 their values are elements of their own, after all of them. */
+function writeDimensions(version: WmsVersion, place: MapPlace): string {
+  const written = dimensionsOf(place).map(({ name, axis, index }) => {
+    const { text, isNearest } = extentOf(axis);
+    const units = axis.calendar === undefined ? (axis.units ?? "") : "ISO8601";
+    const facts = { default: wmsLabel(axis, index), nearestValue: isNearest ? 1 : undefined };
+    const values = `${attributes(facts)}>${xmlText(text)}`;
+    return [`<Dimension${attributes({ name, units })}`, `<Extent${attributes({ name })}`, values] as const;
+  });
+  written.sort();
+  if (version === "1.3.0")
+    return written.map(([dimension, , values]) => `${dimension}${values}</Dimension>\n`).join("");
+  const dimensions = written.map(([dimension]) => `${dimension}/>\n`);
+  return [...dimensions, ...written.map(([, extent, values]) => `${extent}${values}</Extent>\n`)].join("");
 }
 
-/** Writes an exception (OGC 06-042, section 6.11; 01-068r3, annex A.3). @param code Undefined if it has none. */
+function writeStyle(version: WmsVersion, url: string, { array }: WmsLayer, style: string): string {
+  const layer = encodeURIComponent(array.variable.path);
+  const link = linkTo(version, `${url}request=GetLegendGraphic&layer=${layer}&style=${style}`);
+  const legend = `<LegendURL${attributes(LEGEND)}>${elements("Format", WMS_FORMATS.GetMap)}${link}</LegendURL>`;
+  return `<Style><Name>${style}</Name><Title>${style}</Title>${legend}</Style>\n`;
+}
+
+/**
+ * Writes an exception (OGC 06-042, section 6.11; 01-068r3, annex A.3).
+ * @param code Undefined if it has none.
+ * @param locator The parameter that is wrong, which version 1.1.1 does not tell.
+ */
 export function writeException(
   version: WmsVersion,
   code: string | undefined,
   locator: string | undefined,
   message: string,
 ): string {
-  const attribute = (name: string, value: string | undefined) =>
-    value === undefined ? "" : ` ${name}="${xmlText(value)}"`;
-  const root = `ServiceExceptionReport version="${version}"${version === "1.3.0" ? ' xmlns="http://www.opengis.net/ogc"' : ""}`;
-  return `${XML}<${root}>\n<ServiceException${attribute("code", code)}${attribute("locator", locator)}>${xmlText(message)}</ServiceException>\n</ServiceExceptionReport>\n`;
+  const isNew = version === "1.3.0";
+  const facts = attributes({ code, locator: isNew ? locator : undefined });
+  return `${XML}<ServiceExceptionReport version="${version}"${isNew ? ' xmlns="http://www.opengis.net/ogc"' : ""}>
+<ServiceException${facts}>${xmlText(message)}</ServiceException>\n</ServiceExceptionReport>\n`;
 }

@@ -2,8 +2,10 @@ import {
   COLOUR_SCALES,
   type ColourScaleName,
   type MapFrame,
-  type MapOptions,
-  ZpublishError,
+  type MapStyle,
+  parseColourRange,
+  readInteger,
+  wrongParameter,
 } from "../../plugin-api.js";
 
 /** Versions of WMS that are answered. */
@@ -20,128 +22,91 @@ export interface WmsParameters {
   readonly names: Iterable<string>;
 }
 
-/** Codes of exceptions (OGC 06-042, table E.1), which errors have as their type. */
-export const WMS_CODES = [
-  ...(["InvalidFormat", "InvalidCRS", "LayerNotDefined", "StyleNotDefined"] as const),
-  ...(["InvalidPoint", "InvalidDimensionValue", "OperationNotSupported"] as const),
-];
-/** One of {@link WMS_CODES}. */
-type WmsCode = (typeof WMS_CODES)[number];
-
-const MAX_SHOWN = 100;
-
-/** Creates the error of a parameter. @param code Of the exception; undefined if WMS has none. */
-export function wmsError(
-  parameter: string,
-  code: WmsCode | undefined,
-  expected: string,
-  received: string,
-): ZpublishError {
-  const input = received.length > MAX_SHOWN ? `${received.slice(0, MAX_SHOWN)}…` : received;
-  return new ZpublishError("invalid-query", `expected ${expected}, received '${input}'`, {
-    details: { parameter: parameter.slice(0, MAX_SHOWN), type: code ?? "value_error", input },
-  });
-}
-
 /** Finds the version of a query; that of the answer even if the query is wrong. */
 export function wmsVersion(query: string): WmsVersion {
-  const values = [...new URLSearchParams(query)].map(([name, value]) => [name.toUpperCase(), value] as const);
-  const named = (wanted: string) => values.find(([name]) => name === wanted)?.[1];
-  const version = named("VERSION") ?? named("WMTVER");
+  const values = new Map(parametersOf(query));
+  const version = values.get("VERSION") || values.get("WMTVER");
   // A lower version than 1.3.0 is answered with the highest one below (OGC 06-042, section 6.2.4).
-  if (version !== undefined && version !== "") return /^1\.[0-2](?:\.|$)/.test(version) ? "1.1.1" : "1.3.0";
-  return named("SRS") === undefined ? "1.3.0" : "1.1.1";
+  if (version) return /^1\.[0-2](?:\.|$)/.test(version) ? "1.1.1" : "1.3.0";
+  return values.has("SRS") ? "1.1.1" : "1.3.0";
+}
+
+function parametersOf(query: string): (readonly [name: string, value: string])[] {
+  return [...new URLSearchParams(query)].map(([name, value]) => [name.toUpperCase(), value]);
 }
 
 /** Parses a query. Parameters that no version has are ignored. @throws ZpublishError `invalid-query` if one has two values */
 export function parseWmsQuery(query: string): WmsParameters {
-  const values = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(query)) {
-    const key = name.toUpperCase();
-    const before = values.get(key);
-    if (before !== undefined && before !== value)
-      throw wmsError(name, undefined, "one value of a parameter", value);
-    values.set(key, value);
-  }
+  const parameters = parametersOf(query);
+  const values = new Map(parameters);
+  for (const [name, value] of parameters)
+    if (values.get(name) !== value)
+      throw wrongParameter(name, "repeated_parameter", "one value of a parameter", value);
   const get = (name: string) => values.get(name) || undefined;
-  return {
-    version: wmsVersion(query),
-    get,
-    need: (name) => get(name) ?? refuse(name),
-    names: values.keys(),
+  const need = (name: string) => {
+    const value = get(name);
+    if (value !== undefined) return value;
+    throw wrongParameter(name, "missing", `the parameter ${name}`, "");
   };
+  return { version: wmsVersion(query), get, need, names: values.keys() };
 }
 
-function refuse(name: string): never {
-  throw wmsError(name, undefined, `the parameter ${name}`, "");
-}
-
-/** Coordinate systems by their names in capabilities. */
-export const CRS_NAMES = ["EPSG:4326", "CRS:84", "EPSG:3857"] as const;
+/** Coordinate systems by their names in capabilities. Version 1.1.1 has no CRS:84: its EPSG:4326 is the same. */
+export const CRS_NAMES = {
+  "1.3.0": ["EPSG:4326", "CRS:84", "EPSG:3857"],
+  "1.1.1": ["EPSG:4326", "EPSG:3857"],
+} as const;
 
 /** Pixels along the sides of a map, at most. */
 export const MAX_PIXELS = 4096;
+
+const NUMBER = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
 
 /** Reads which part of the Earth a map shows. @throws ZpublishError `invalid-query` */
 export function parseFrame(parameters: WmsParameters): MapFrame {
   const { version, need } = parameters;
   const parameter = version === "1.3.0" ? "CRS" : "SRS";
   const name = need(parameter);
-  const crs = CRS_NAMES.find((each) => each === name.toUpperCase());
-  if (crs === undefined) throw wmsError(parameter, "InvalidCRS", `one of ${CRS_NAMES.join(", ")}`, name);
+  const crs = CRS_NAMES["1.3.0"].find((each) => each === name.toUpperCase());
+  if (crs === undefined)
+    throw wrongParameter(parameter, `Invalid${parameter}`, `one of ${CRS_NAMES[version].join(", ")}`, name);
   const text = need("BBOX");
-  const box = text.split(",").map(numberOf) as [number, number, number, number];
+  const box = text.split(",").map((part) => (NUMBER.test(part) ? Number(part) : Number.NaN));
+  const [a, b, c, d] = box as [number, number, number, number];
   // Version 1.3.0 has the axes of EPSG:4326 in the order of its definition: latitude first.
-  const isTurned = crs === "EPSG:4326" && version === "1.3.0";
-  const [west, south, east, north] = isTurned ? [box[1], box[0], box[3], box[2]] : box;
+  const [west, south, east, north] = crs === "EPSG:4326" && version === "1.3.0" ? [b, a, d, c] : [a, b, c, d];
   const isBox = box.length === 4 && west < east && south < north;
   if (!isBox || !Number.isFinite(east - west) || !Number.isFinite(north - south))
-    throw wmsError("BBOX", undefined, "four numbers, least values before greatest ones", text);
+    throw wrongParameter("BBOX", "bbox", "four numbers, least values before greatest ones", text);
   return {
     crs: crs === "EPSG:3857" ? crs : "CRS:84",
     bbox: [west, south, east, north],
-    width: readPixels(parameters, "WIDTH"),
-    height: readPixels(parameters, "HEIGHT"),
+    width: parsePixels(parameters, "WIDTH"),
+    height: parsePixels(parameters, "HEIGHT"),
   };
 }
 
-const NUMBER = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
-
-function numberOf(text: string): number {
-  return NUMBER.test(text) ? Number(text) : Number.NaN;
-}
-
 /** Reads a number of pixels. @param otherwise Default if the parameter may be missing. @throws ZpublishError `invalid-query` */
-export function readPixels({ get, need }: WmsParameters, name: string, otherwise?: number): number {
-  const text = otherwise === undefined ? need(name) : get(name);
-  const value = text === undefined ? otherwise! : /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (value >= 1 && value <= MAX_PIXELS) return value;
-  throw wmsError(name, undefined, `an integer from 1 to ${MAX_PIXELS}`, text ?? "");
+export function parsePixels({ get, need }: WmsParameters, name: string, otherwise?: number): number {
+  const isDefault = otherwise !== undefined && get(name) === undefined;
+  return isDefault ? otherwise : readInteger(name, need(name), 1, MAX_PIXELS);
 }
 
 /** Reads the pixel of a map that is asked about. @throws ZpublishError `invalid-query` */
 export function parsePixel(
   { version, need }: WmsParameters,
   { width, height }: MapFrame,
-): readonly [number, number] {
-  const names = version === "1.3.0" ? (["I", "J"] as const) : (["X", "Y"] as const);
-  const [column, row] = names.map((name, axis) => {
-    const text = need(name);
-    const length = axis === 0 ? width : height;
-    if (/^\d{1,6}$/.test(text) && Number(text) < length) return Number(text);
-    throw wmsError(name, "InvalidPoint", `an integer from 0 to ${length - 1}`, text);
-  });
-  return [column!, row!];
+): readonly [column: number, row: number] {
+  const [column, row] = version === "1.3.0" ? (["I", "J"] as const) : (["X", "Y"] as const);
+  return [readInteger(column, need(column), 0, width - 1), readInteger(row, need(row), 0, height - 1)];
 }
 
-const DEFAULT_STYLE = "default";
+/** The style of each layer that has the colours that are chosen by its values. */
+export const DEFAULT_STYLE = "default";
 const REVERSED = "-inv";
 
-/** Names of styles: those of a variable whose values are categories, or of any other. */
-export const STYLE_NAMES: Readonly<Record<"categories" | "numbers", readonly string[]>> = {
-  categories: [DEFAULT_STYLE],
-  numbers: [DEFAULT_STYLE, ...Object.keys(COLOUR_SCALES)],
-};
+/** Further styles of layers whose values are no categories. */
+export const SCALE_STYLES = Object.keys(COLOUR_SCALES) as readonly ColourScaleName[];
 
 /**
  * Reads how values become colours. A style is the name of a scale, with `-inv` if it is reversed; `COLORSCALERANGE`, as ncWMS has it, are the
@@ -152,21 +117,20 @@ export function parseStyle(
   { get }: WmsParameters,
   parameter: "STYLES" | "STYLE",
   isCategorical: boolean,
-): Pick<MapOptions, "scale" | "isReversed" | "range"> {
+): MapStyle {
   const name = get(parameter) ?? DEFAULT_STYLE;
+  const scales = isCategorical ? [] : SCALE_STYLES;
   const isReversed = name.endsWith(REVERSED);
-  const scale = isReversed ? name.slice(0, -REVERSED.length) : name;
-  const known = STYLE_NAMES[isCategorical ? "categories" : "numbers"];
-  if (name !== DEFAULT_STYLE && (scale === DEFAULT_STYLE || !known.includes(scale)))
-    throw wmsError(parameter, "StyleNotDefined", `one of ${known.join(", ")}`, name);
-  const text = isCategorical ? "auto" : (get("COLORSCALERANGE") ?? "auto");
-  const [low = Number.NaN, high = Number.NaN, ...more] = text.split(",").map(numberOf);
-  if (text !== "auto" && !(more.length === 0 && low < high && Number.isFinite(high - low)))
-    throw wmsError("COLORSCALERANGE", undefined, "two numbers 'low,high', or 'auto'", text);
+  const scale = scales.find((each) => each === (isReversed ? name.slice(0, -REVERSED.length) : name));
+  if (scale === undefined && name !== DEFAULT_STYLE) {
+    const known = [DEFAULT_STYLE, ...scales].join(", ");
+    throw wrongParameter(parameter, "StyleNotDefined", `one of ${known}`, name);
+  }
+  const range = isCategorical ? undefined : get("COLORSCALERANGE")?.replaceAll(" ", "");
   return {
-    scale: scale === DEFAULT_STYLE ? undefined : (scale as ColourScaleName),
+    scale,
     isReversed,
-    range: text === "auto" ? undefined : [low, high],
+    range: range === "auto" ? undefined : parseColourRange(range, "COLORSCALERANGE"),
   };
 }
 
@@ -174,9 +138,10 @@ export function parseStyle(
 export function parseBackground({ get }: WmsParameters): string | undefined {
   const transparent = get("TRANSPARENT") ?? "FALSE";
   if (!/^(?:true|false)$/i.test(transparent))
-    throw wmsError("TRANSPARENT", undefined, "TRUE or FALSE", transparent);
+    throw wrongParameter("TRANSPARENT", "enum", "TRUE or FALSE", transparent);
   const colour = get("BGCOLOR") ?? "0xFFFFFF";
-  if (!/^0x[0-9a-f]{6}$/i.test(colour)) throw wmsError("BGCOLOR", undefined, "a colour as 0xRRGGBB", colour);
+  if (!/^0x[0-9a-f]{6}$/i.test(colour))
+    throw wrongParameter("BGCOLOR", "colour", "a colour as 0xRRGGBB", colour);
   return /^true$/i.test(transparent) ? undefined : `#${colour.slice(2)}`;
 }
 
@@ -189,5 +154,5 @@ export function parseFormat<Format extends string>(
   const text = get(name) ?? formats[0];
   const found = formats.find((each) => each === text.toLowerCase());
   if (found !== undefined) return found;
-  throw wmsError(name, "InvalidFormat", `one of ${formats.join(", ")}`, text);
+  throw wrongParameter(name, "InvalidFormat", `one of ${formats.join(", ")}`, text);
 }

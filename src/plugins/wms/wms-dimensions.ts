@@ -3,10 +3,10 @@ import {
   indexOf,
   labelText,
   type MapPlace,
-  type MapSteps,
   periodText,
+  wrongParameter,
 } from "../../plugin-api.js";
-import { type WmsParameters, wmsError } from "./parse-wms-query.js";
+import type { WmsParameters } from "./parse-wms-query.js";
 
 /** A dimension of a layer besides those on the Earth. */
 export interface WmsDimension {
@@ -35,82 +35,70 @@ export function dimensionsOf({ axes, y, x, position }: MapPlace): readonly WmsDi
 /** Values of a dimension that capabilities list one by one, at most, if they are numbers or times. */
 const MAX_LISTED = 1_000;
 
-/** What capabilities say about the values of a dimension. */
-interface DimensionExtent {
-  readonly default: string;
+/** What capabilities say about the values of an axis. */
+interface WmsExtent {
   /** A list of values, or `first/last/period`. A period of 0 stands for any values, of which the nearest step is shown. */
   readonly text: string;
   readonly isNearest: boolean;
 }
 
-const extents = new WeakMap<CoordinateAxis, Omit<DimensionExtent, "default">>();
+const extents = new WeakMap<CoordinateAxis, WmsExtent>();
 
-/** Describes the values of a dimension. */
-export function extentOfDimension({ axis, index }: Pick<WmsDimension, "axis" | "index">): DimensionExtent {
+/** Describes the values of an axis. */
+export function extentOf(axis: CoordinateAxis): WmsExtent {
   const known = extents.get(axis) ?? writeExtent(axis);
   extents.set(axis, known);
-  return { ...known, default: stepText(axis, index) };
+  return known;
 }
 
-function writeExtent(axis: CoordinateAxis): Omit<DimensionExtent, "default"> {
+function writeExtent(axis: CoordinateAxis): WmsExtent {
   const { length } = axis;
   const period = periodText(axis);
-  const range = (step: string) => `${stepText(axis, 0)}/${stepText(axis, length - 1)}/${step}`;
-  if (period !== undefined) return { text: range(period), isNearest: false };
-  if (length > MAX_LISTED && isAscending(axis)) return { text: range("0"), isNearest: true };
-  return { text: Array.from({ length }, (_, index) => stepText(axis, index)).join(), isNearest: false };
+  const isNearest = period === undefined && length > MAX_LISTED && isAscending(axis);
+  if (period === undefined && !isNearest)
+    return { text: Array.from({ length }, (_, index) => wmsLabel(axis, index)).join(), isNearest };
+  return { text: `${wmsLabel(axis, 0)}/${wmsLabel(axis, length - 1)}/${period ?? 0}`, isNearest };
 }
 
-function isAscending({ values }: CoordinateAxis): boolean {
-  if (values === undefined) return true;
-  for (let index = 1; index < values.length; index++)
-    if (!(values[index]! > values[index - 1]!)) return false;
-  return typeof values[0] !== "string";
+/** Tells whether labels are numbers or times that ascend. */
+function isAscending({ values, length }: CoordinateAxis): boolean {
+  if (values === undefined || typeof values[0] === "string") return values === undefined;
+  return Array.from({ length: length - 1 }).every((_, index) => values[index]! < values[index + 1]!);
 }
 
-function stepText(axis: CoordinateAxis, index: number): string {
+/** Writes the label of a step as capabilities and requests have it. */
+export function wmsLabel(axis: CoordinateAxis, index: number): string {
   const text = labelText(axis, index);
   return axis.calendar === undefined || text === "NaT" ? text : `${text}Z`;
 }
 
-/** The steps that a map shows. */
-interface WmsSteps {
-  /** As maps take them. */
-  readonly steps: MapSteps;
-  /** Values by names of dimensions, as they were asked for. */
-  readonly shown: ReadonlyMap<string, string>;
-  /** Values that were chosen because none was asked for, or none that a step has: `Default value used: time=2020-01-01T00:00:00Z`. */
-  readonly warnings: readonly string[];
-}
-
 /**
  * Reads which steps a map shows. TIME and ELEVATION are ignored by layers that have none: programs set them for all layers.
+ * @returns Steps as maps take them; their values by names of dimensions; and what is to be said of values that were chosen because none was
+ * asked for, or none that a step has: `Default value used: time=2020-01-01T00:00:00Z`
  * @throws ZpublishError `invalid-query` if there is no such dimension. Other values are checked when the map is drawn.
  */
-export function parseSteps(parameters: WmsParameters, place: MapPlace): WmsSteps {
+export function parseSteps(parameters: WmsParameters, place: MapPlace) {
   const dimensions = dimensionsOf(place);
+  const known = dimensions.map(({ parameter }) => parameter);
   for (const name of parameters.names) {
-    if (!name.startsWith("DIM_") || dimensions.some(({ parameter }) => parameter === name)) continue;
-    const known = dimensions.map(({ parameter }) => parameter).join(", ");
-    throw wmsError(name, "InvalidDimensionValue", known === "" ? "no dimension" : `one of ${known}`, name);
+    if (!name.startsWith("DIM_") || known.includes(name)) continue;
+    const expected = known.length === 0 ? "no dimension" : `one of ${known.join(", ")}`;
+    throw wrongParameter(name, "InvalidDimensionValue", expected, name);
   }
   const steps = new Map<string, { readonly label: string } | { readonly index: number }>();
-  const shown = new Map<string, string>();
+  const shown: Record<string, string> = {};
   const warnings: string[] = [];
-  for (const dimension of dimensions) {
-    const { name, parameter, axis } = dimension;
-    const { default: byDefault, isNearest } = extentOfDimension(dimension);
+  for (const { name, parameter, axis, index } of dimensions) {
     const asked = parameters.get(parameter);
-    if (asked === undefined || (name === "time" && asked.toLowerCase() === "current")) {
-      shown.set(name, byDefault);
-      if (asked === undefined) warnings.push(`Default value used: ${name}=${byDefault}`);
-      continue;
-    }
-    const index = isNearest ? indexOf(axis, asked, "nearest") : undefined;
-    const text = index === undefined ? asked : stepText(axis, index);
-    if (text !== asked) warnings.push(`Nearest value used: ${name}=${text}`);
-    steps.set(axis.dim, index === undefined ? { label: asked } : { index });
-    shown.set(name, text);
+    const isDefault = asked === undefined || (name === "time" && asked.toLowerCase() === "current");
+    const isNearest = !isDefault && extentOf(axis).isNearest;
+    const step = isDefault ? index : isNearest ? indexOf(axis, asked, "nearest") : undefined;
+    const text = step === undefined ? asked! : wmsLabel(axis, step);
+    steps.set(axis.dim, step === undefined ? { label: text } : { index: step });
+    shown[name] = text;
+    if (asked === undefined) warnings.push(`Default value used: ${name}=${text}`);
+    else if (isNearest && text !== asked) warnings.push(`Nearest value used: ${name}=${text}`);
   }
   return { steps, shown, warnings };
 }

@@ -1,28 +1,25 @@
 import {
-  type ArrayView,
   type DatasetView,
   datasetFacts,
   type ErrorFacts,
   type ErrorReply,
   findArray,
   type MapFrame,
-  type MapPlace,
   type Plugin,
   type PluginContext,
   packageVersion,
+  placesOf,
   type QueryParameter,
   queryToken,
   type Reply,
   type RouteRequest,
   shortestFloat,
   variableFacts,
-  WEB_MERCATOR,
-  xmlText,
+  wrongParameter,
   ZpublishError,
 } from "../../plugin-api.js";
 import {
   LEGEND,
-  URL_MARK,
   WMS_FORMATS,
   WMS_TYPES,
   type WmsLayer,
@@ -30,65 +27,51 @@ import {
   writeException,
 } from "./capabilities.js";
 import {
+  MAX_PIXELS,
   parseBackground,
   parseFormat,
   parseFrame,
   parsePixel,
+  parsePixels,
   parseStyle,
   parseWmsQuery,
-  readPixels,
-  WMS_CODES,
   type WmsParameters,
-  type WmsVersion,
-  wmsError,
   wmsVersion,
 } from "./parse-wms-query.js";
 import { parseSteps } from "./wms-dimensions.js";
 
-const OPERATIONS = ["GetCapabilities", "GetMap", "GetFeatureInfo", "GetLegendGraphic"];
-const TEXT = { type: "string" };
+/** Operations on one layer, with the parameters that name it. */
+const LAYER_OPERATIONS = [
+  { name: "GetMap", parameter: "LAYERS", serve: serveMap },
+  { name: "GetFeatureInfo", parameter: "QUERY_LAYERS", serve: serveFeatureInfo },
+  { name: "GetLegendGraphic", parameter: "LAYER", serve: serveLegend },
+];
+const OPERATIONS = ["GetCapabilities", ...LAYER_OPERATIONS.map(({ name }) => name)];
+
+const text = (description: string, more = {}) => ({ description, schema: { type: "string", ...more } });
+const pixels = (description: string) => ({ description, schema: { type: "integer", maximum: MAX_PIXELS } });
 
 /** Parameters for the API description, as version 1.3.0 has them. */
 const QUERY: Readonly<Record<string, QueryParameter>> = {
-  REQUEST: {
-    description: "Operation. Names of parameters have no case",
-    required: true,
-    schema: { ...TEXT, enum: OPERATIONS },
-  },
-  VERSION: { description: "`1.3.0` or `1.1.1`", schema: { ...TEXT, default: "1.3.0" } },
-  LAYERS: { description: "Path of one variable; `LAYER` for legends", schema: TEXT },
-  STYLES: {
-    description: "`default`, or a colour scale, with `-inv` if it is reversed; `STYLE` for legends",
-    schema: TEXT,
-  },
-  COLORSCALERANGE: {
-    description:
-      "Values of the first and the last colour: `240,310`. Default: by some values of the variable",
-    schema: TEXT,
-  },
-  CRS: { description: "`EPSG:4326`, `CRS:84` or `EPSG:3857`; `SRS` in version 1.1.1", schema: TEXT },
-  BBOX: { description: "Box in that system; latitudes first for EPSG:4326 in version 1.3.0", schema: TEXT },
-  WIDTH: { description: "Pixels, at most 4096", schema: { type: "integer" } },
-  HEIGHT: { description: "Pixels, at most 4096", schema: { type: "integer" } },
-  FORMAT: { description: "`image/png`", schema: TEXT },
-  TRANSPARENT: {
-    description: "Whether missing values are transparent",
-    schema: { ...TEXT, default: "FALSE" },
-  },
-  BGCOLOR: { description: "Colour of missing values", schema: { ...TEXT, default: "0xFFFFFF" } },
-  TIME: { description: "Time as ISO 8601, or `current`. Default: the last one", schema: TEXT },
-  ELEVATION: { description: "Value of the vertical axis. Default: the first one", schema: TEXT },
-  "DIM_{dim}": { description: "Value of another dimension. Default: the first one", schema: TEXT },
-  QUERY_LAYERS: { description: "Path of the variable that `GetFeatureInfo` is about", schema: TEXT },
-  INFO_FORMAT: { description: "`application/json` or `text/plain`", schema: TEXT },
-  I: {
-    description: "Column of the pixel that is asked about; `X` in version 1.1.1",
-    schema: { type: "integer" },
-  },
-  J: {
-    description: "Row of the pixel that is asked about; `Y` in version 1.1.1",
-    schema: { type: "integer" },
-  },
+  REQUEST: { ...text("Operation. Names of parameters have no case", { enum: OPERATIONS }), required: true },
+  VERSION: text("`1.3.0` or `1.1.1`", { default: "1.3.0" }),
+  LAYERS: text("Path of one variable; `LAYER` for legends"),
+  STYLES: text("`default`, or a colour scale, with `-inv` if it is reversed; `STYLE` for legends"),
+  COLORSCALERANGE: text("Values of the first and the last colour: `240,310`. Default: by some values"),
+  CRS: text("`EPSG:4326`, `CRS:84` or `EPSG:3857`; `SRS` in version 1.1.1"),
+  BBOX: text("Box in that system; latitudes first for EPSG:4326 in version 1.3.0"),
+  WIDTH: pixels("Columns of the map, or of the legend"),
+  HEIGHT: pixels("Rows of the map, or of the legend"),
+  FORMAT: text("`image/png`"),
+  TRANSPARENT: text("Whether missing values are transparent", { default: "FALSE" }),
+  BGCOLOR: text("Colour of missing values", { default: "0xFFFFFF" }),
+  TIME: text("Time as ISO 8601, or `current`. Default: the last one"),
+  ELEVATION: text("Value of the vertical axis. Default: the first one"),
+  "DIM_{dim}": text("Value of another dimension. Default: the first one"),
+  QUERY_LAYERS: text("Path of the variable that `GetFeatureInfo` is about"),
+  INFO_FORMAT: text("`application/json` or `text/plain`"),
+  I: pixels("Column of the pixel that is asked about; `X` in version 1.1.1"),
+  J: pixels("Row of the pixel that is asked about; `Y` in version 1.1.1"),
 };
 
 /** The plugin of OGC's Web Map Service, versions 1.3.0 and 1.1.1: variables are layers, colour scales are styles. */
@@ -118,57 +101,42 @@ const wmsPlugin = {
 export default wmsPlugin;
 
 /** An operation on one layer. */
-interface LayerRequest {
+interface LayerRequest extends WmsLayer {
   readonly context: PluginContext;
   readonly request: RouteRequest;
   readonly parameters: WmsParameters;
   readonly snapshot: DatasetView;
-  readonly array: ArrayView;
-  readonly place: MapPlace;
 }
 
 async function answer(context: PluginContext, request: RouteRequest): Promise<Reply> {
   const parameters = parseWmsQuery(request.query);
   const snapshot = context.datasets.get(request.params.dataset_id as string);
   const service = parameters.get("SERVICE") ?? "WMS";
-  if (service.toUpperCase() !== "WMS") throw wmsError("SERVICE", undefined, "WMS", service);
-  const operation = parameters.need("REQUEST");
-  const about = async (name: string) => ({
-    ...{ context, request, parameters, snapshot },
-    ...(await layerOf(context, snapshot, name, parameters.need(name))),
-  });
-  switch (operation) {
-    case "GetCapabilities":
-      return serveCapabilities(context, request, snapshot);
-    case "GetMap":
-      return serveMap(await about("LAYERS"));
-    case "GetFeatureInfo":
-      return serveFeatureInfo(await about("QUERY_LAYERS"));
-    case "GetLegendGraphic":
-      return serveLegend(await about("LAYER"));
-    default:
-      throw wmsError("REQUEST", "OperationNotSupported", `one of ${OPERATIONS.join(", ")}`, operation);
-  }
+  if (service.toUpperCase() !== "WMS") throw wrongParameter("SERVICE", "enum", "WMS", service);
+  const name = parameters.need("REQUEST");
+  if (name === "GetCapabilities") return serveCapabilities(context, request, snapshot);
+  const operation = LAYER_OPERATIONS.find((each) => each.name === name);
+  if (operation === undefined)
+    throw wrongParameter("REQUEST", "OperationNotSupported", `one of ${OPERATIONS.join(", ")}`, name);
+  const path = parameters.need(operation.parameter);
+  const layer = await layerOf(context, snapshot, path).catch(noLayer);
+  if (!(layer instanceof ZpublishError))
+    return operation.serve({ context, request, parameters, snapshot, ...layer });
+  const expected = path.includes(",") ? "one layer" : `a layer (${layer.message})`;
+  throw wrongParameter(operation.parameter, "LayerNotDefined", expected, path);
 }
 
-async function layerOf(context: PluginContext, snapshot: DatasetView, parameter: string, name: string) {
-  try {
-    const array = findArray(snapshot, name);
-    return { array, place: await context.maps.place(snapshot, array) };
-  } catch (error) {
-    if (!hasNoMap(error)) throw error;
-    const expected = name.includes(",") ? "one layer" : `a layer (${(error as ZpublishError).message})`;
-    throw wmsError(parameter, "LayerNotDefined", expected, name);
-  }
+async function layerOf({ maps }: PluginContext, snapshot: DatasetView, path: string): Promise<WmsLayer> {
+  const array = findArray(snapshot, path);
+  return { array, place: await maps.place(snapshot, array) };
 }
 
-/** Tells whether an error says that a variable is no layer, and not that it cannot be read. */
-function hasNoMap(error: unknown): boolean {
-  return error instanceof ZpublishError && ["not-found", "invalid-query", "unsupported"].includes(error.code);
+/** Returns an error that says that a variable is no layer. @throws any other, which says that it cannot be read */
+function noLayer(error: unknown): ZpublishError {
+  if (!(error instanceof ZpublishError)) throw error;
+  if (!["not-found", "invalid-query", "unsupported"].includes(error.code)) throw error;
+  return error;
 }
-
-/** Characters of capabilities that are sent at a time. */
-const PIECE_CHARS = 64 * 1024;
 
 async function serveCapabilities(
   context: PluginContext,
@@ -176,42 +144,21 @@ async function serveCapabilities(
   snapshot: DatasetView,
 ): Promise<Reply> {
   const version = wmsVersion(query);
-  const found = await Promise.all(
-    [...snapshot.arrays.values()].map(async (array): Promise<WmsLayer | undefined> => {
-      try {
-        return { array, place: await context.maps.place(snapshot, array) };
-      } catch (error) {
-        if (hasNoMap(error)) return undefined;
-        throw error;
-      }
-    }),
-  );
-  const layers = found.filter((layer) => layer?.place.extent !== undefined) as WmsLayer[];
+  const paths = Array.from(snapshot.arrays.values(), ({ variable }) => variable.path);
+  const found = await Promise.all(paths.map((path) => layerOf(context, snapshot, path).catch(noLayer)));
+  const layers = found.flatMap((layer) => ("place" in layer && layer.place.extent ? [layer] : []));
   const token = queryToken(query);
-  const suffix = token === undefined ? "" : `token=${encodeURIComponent(token)}&`;
-  const url = xmlText(`${serviceUrl}${rawPath}?${suffix}`);
-  async function* pieces() {
-    let text = "";
-    const encoded = () => Buffer.from(text.replaceAll(URL_MARK, url));
-    for (const part of writeCapabilities(
-      version,
-      datasetFacts(snapshot.tree.root.attrs).title ?? snapshot.id,
-      layers,
-    )) {
-      text += part;
-      if (text.length < PIECE_CHARS) continue;
-      yield encoded();
-      text = "";
-    }
-    yield encoded();
-  }
+  const url = `${serviceUrl}${rawPath}?${token === undefined ? "" : `token=${encodeURIComponent(token)}&`}`;
+  const title = datasetFacts(snapshot.tree.root.attrs).title ?? snapshot.id;
   return {
     kind: "stream",
     contentType: WMS_TYPES[version].capabilities,
     cacheControl: snapshot.cacheControl,
     quotesAddress: true,
     isCompressible: true,
-    pieces,
+    async *pieces() {
+      for (const piece of writeCapabilities(version, url, title, layers)) yield Buffer.from(piece);
+    },
   };
 }
 
@@ -229,10 +176,10 @@ async function serveMap({ context, parameters, snapshot, array, place }: LayerRe
 }
 
 async function serveLegend({ context, parameters, snapshot, array, place }: LayerRequest): Promise<Reply> {
-  parseFormat(parameters, "FORMAT", WMS_FORMATS.GetLegendGraphic);
+  parseFormat(parameters, "FORMAT", WMS_FORMATS.GetMap);
   const size = {
-    width: readPixels(parameters, "WIDTH", LEGEND.width),
-    height: readPixels(parameters, "HEIGHT", LEGEND.height),
+    width: parsePixels(parameters, "WIDTH", LEGEND.width),
+    height: parsePixels(parameters, "HEIGHT", LEGEND.height),
   };
   const style = parseStyle(parameters, "STYLE", place.categories !== undefined);
   return context.maps.legend(snapshot, array, size, style);
@@ -249,22 +196,21 @@ async function serveFeatureInfo(asked: LayerRequest): Promise<Reply> {
   const { unit = null } = variableFacts(attrs);
   const { kind, itemSize } = context.values.dataType(array, true);
   const number = value === undefined || kind !== "f" ? value : shortestFloat(value, itemSize);
-  const coordinates = middleOf(pixel);
+  const { longitudes, latitudes } = placesOf(pixel);
+  const coordinates = [...longitudes, ...latitudes];
   const [longitude, latitude] = coordinates.map((each) => each.toFixed(6));
   const category = place.categories?.find((each) => each.value === value)?.meaning;
   const properties = {
     ...{ layer: path, title: place.title, value: number ?? null, units: unit },
     ...(category === undefined ? {} : { category }),
-    ...Object.fromEntries(shown),
+    ...shown,
   };
   const geometry = { type: "Point", coordinates };
   const features = [{ type: "Feature", id: path, geometry, properties }];
   const lines = Object.entries({ ...properties, longitude, latitude }).map((pair) => pair.join(": "));
-  const text =
-    format === "text/plain"
-      ? `${lines.join("\n")}\n`
-      : JSON.stringify({ type: "FeatureCollection", features });
-  const document = context.createDocument(text, format);
+  const isText = format === "text/plain";
+  const content = isText ? `${lines.join("\n")}\n` : JSON.stringify({ type: "FeatureCollection", features });
+  const document = context.createDocument(content, format);
   return { kind: "document", document, cacheControl: snapshot.cacheControl };
 }
 
@@ -278,14 +224,6 @@ function pixelFrame(
   return { crs, bbox: [left, top + down, left + across, top], width: 1, height: 1 };
 }
 
-/** Returns the longitude and latitude of the middle of a map. */
-function middleOf({ crs, bbox: [west, south, east, north] }: MapFrame): [number, number] {
-  const [x, y] = [(west + east) / 2, (south + north) / 2];
-  if (crs === "CRS:84") return [x, y];
-  const degrees = 180 / Math.PI;
-  return [(x / WEB_MERCATOR.radius) * degrees, Math.atan(Math.sinh(y / WEB_MERCATOR.radius)) * degrees];
-}
-
 /** Writes an error as an exception. A query that is wrong is 400: some programs take 404 for an empty map. */
 function errorReply({ status, code, detail, parameter, query }: ErrorFacts): ErrorReply {
   const version = wmsVersion(query);
@@ -293,16 +231,14 @@ function errorReply({ status, code, detail, parameter, query }: ErrorFacts): Err
   return {
     status: code === "invalid-query" ? 400 : Number.parseInt(status, 10),
     contentType: WMS_TYPES[version].exception,
-    body: writeException(version, codeOf(version, parameter?.type), parameter?.name, message),
+    body: writeException(version, parameter && codeOf(parameter), parameter?.name, message),
   };
 }
 
-/** Returns the code of an exception by the type of an error; undefined if there is none. */
-function codeOf(version: WmsVersion, type: string | undefined): string | undefined {
+/** Returns the code of an exception (OGC 06-042, table E.1), which many errors have as their type; undefined if there is none. */
+function codeOf({ name, type }: NonNullable<ErrorFacts["parameter"]>): string | undefined {
   // Steps are checked when a map is drawn, which knows nothing of WMS.
-  const named = type === "label" || type === "empty_selection" ? "InvalidDimensionValue" : type;
-  const code = WMS_CODES.find((each) => each === named);
-  if (version === "1.3.0") return code;
-  if (code === "InvalidPoint" || code === "OperationNotSupported") return undefined;
-  return code === "InvalidCRS" ? "InvalidSRS" : code;
+  if (type === "label" || type === "empty_selection") return "InvalidDimensionValue";
+  if (name === "I" || name === "J") return "InvalidPoint";
+  return /^[A-Z]/.test(type) ? type : undefined;
 }

@@ -1,4 +1,5 @@
 import t, { type Test } from "tap";
+import { COLOUR_SCALES } from "../../../src/colour/colour-scales.js";
 import { createMemorySource, type MemoryArray } from "../../../src/open/memory-source.js";
 import { decodePng, rowsOf } from "../../support/codec/decode-png.js";
 import { datasetOf } from "../../support/datasets/sample-tree.js";
@@ -196,8 +197,14 @@ t.test(
       `xlink:href="${url}request=GetLegendGraphic&amp;layer=v&amp;style=viridis"`,
     ])
       t.ok(now.text.includes(part), part);
-    const mask = now.text.split("</Layer>").find((layer) => layer.includes("<Name>mask</Name>"));
-    t.equal(mask?.split("<Style>").length, 2, "categories have one style");
+    const styles = (title: string) => {
+      const [, group = ""] = now.text.split(`<Layer><Title>${title}</Title>`);
+      return [...group.split("</Layer>\n</Layer>")[0]!.matchAll(/<Style><Name>(.*?)</g)].map(
+        ([, name]) => name,
+      );
+    };
+    t.same(styles("Numbers"), [...Object.keys(COLOUR_SCALES), "default"], "layers inherit the scales");
+    t.same(styles("Categories"), ["default"]);
     t.notMatch(now.text, "<Name>lat</Name>");
     const old = await capabilities("1.1.1", "token=a%20b&");
     t.equal(old.type, "application/vnd.ogc.wms_xml");
@@ -233,7 +240,7 @@ t.test("what is wrong is an exception of WMS that says what was expected", async
     [{ BGCOLOR: "white" }, undefined, "0xRRGGBB"],
     [{ TRANSPARENT: "1" }, undefined, "TRUE or FALSE"],
     [{ COLORSCALERANGE: "5,1" }, undefined, "two numbers"],
-    [{ SERVICE: "WFS" }, undefined, "expected WMS"],
+    [{ SERVICE: "WFS" }, undefined, "Expected WMS"],
   ] as const) {
     const answer = await ask(server, { ...MAP_130, ...more } as Parameters);
     const text = await answer.text();
@@ -245,7 +252,7 @@ t.test("what is wrong is an exception of WMS that says what was expected", async
   }
   const old = await ask(server, { ...MAP_111, SRS: "EPSG:1<>" });
   t.equal(old.headers.get("content-type"), "application/vnd.ogc.se_xml");
-  t.match(await old.text(), /code="InvalidSRS" locator="SRS">SRS: expected .*'EPSG:1&lt;&gt;'/);
+  t.match(await old.text(), /<ServiceException code="InvalidSRS">SRS: Expected .*'EPSG:1&lt;&gt;'/);
   const unknown = await server.get("/datasets/none/wms?request=GetCapabilities");
   t.equal(unknown.status, 404);
   t.match(await unknown.text(), /<ServiceException>.*none/);
