@@ -120,6 +120,7 @@ export {
 export { type DataType, parseDataType } from "./model/data-type.js";
 export type { Log, LogLevel } from "./observe/log.js";
 export { packageVersion } from "./observe/versions.js";
+export { openApiDocument } from "./openapi/openapi-document.js";
 export type { DatasetSummary } from "./pages/dataset-summary.js";
 export { COLOUR_QUERY, parseColourRange, parseColourScale } from "./pages/pictures.js";
 export { documentReply, jsonReply, keepPromise, xmlText } from "./plugins/documents.js";

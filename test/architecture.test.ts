@@ -132,6 +132,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "maps",
     "model",
     "observe",
+    "openapi",
     "pages",
     "plugins",
     "stores",

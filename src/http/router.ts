@@ -392,6 +392,8 @@ export interface RouteOperation {
   readonly ranged?: boolean;
   /** Whether a GET may ask for more than is answered: 413. */
   readonly isBounded?: boolean;
+  /** Whether there may be nothing of what is asked for: 204. */
+  readonly mayBeEmpty?: boolean;
 }
 
 /** Body of a request of one content type. */
@@ -415,4 +417,7 @@ export interface QueryParameter {
   readonly required?: boolean;
   /** JSON Schema of its value. */
   readonly schema: Readonly<Record<string, unknown>>;
+  /** How lists are written. Default: the parameter repeated; false: with commas. */
+  readonly explode?: boolean;
+  readonly style?: "form";
 }

@@ -1,6 +1,6 @@
 import { type DatasetPath, severalDatasets } from "../dataset/dataset.js";
 import { COOKIE } from "../http/access/authorize.js";
-import type { Route, RouteOperation } from "../http/router.js";
+import type { RequestContent, Route, RouteOperation } from "../http/router.js";
 
 /** Name and version of the service, and the path of its datasets. */
 interface ServiceInfo {
@@ -19,7 +19,10 @@ type JsonSchemaObject = Readonly<Record<string, unknown>>;
  * The only server is `.`, the directory of the document: correct with any root path and behind any proxy. OpenAPI has no
  * parameters that span several segments, so only their description says it.
  */
-export function openApiDocument(routes: readonly Route[], info: ServiceInfo): JsonSchemaObject {
+export function openApiDocument(
+  routes: readonly Route[],
+  info: ServiceInfo,
+): JsonSchemaObject & { readonly components: JsonSchemaObject } {
   const { needsToken = false } = info;
   const all = routes.map(pathOf);
   const redirecting = redirectingPaths(routes);
@@ -84,7 +87,9 @@ function pathItem(route: Route, facts: PathFacts, operationIds: Set<string>): Js
   const operations = (route.methods ?? ["GET"]).map((method) => {
     const isGet = method === "GET";
     const conditions = redirects || !isGet ? [] : conditionParameters(route.operation.ranged === true);
-    const options = [...asked, ...conditions];
+    // What a body holds need not be in the query.
+    const inBody = isGet ? [] : Object.values(requestBody?.content ?? {}).flatMap(namesIn);
+    const options = [...asked.filter(({ name }) => !inBody.includes(name)), ...conditions];
     const operation = {
       tags: [tag],
       summary,
@@ -97,6 +102,11 @@ function pathItem(route: Route, facts: PathFacts, operationIds: Set<string>): Js
     return [method.toLowerCase(), operation] as const;
   });
   return { ...(parameters.length > 0 && { parameters }), ...Object.fromEntries(operations) };
+}
+
+/** Lists the members of a body that is an object. */
+function namesIn({ schema = {} }: RequestContent): readonly string[] {
+  return Object.keys(schema.properties ?? {});
 }
 
 function bodyOf({ description, content }: NonNullable<RouteOperation["requestBody"]>): JsonSchemaObject {
@@ -134,7 +144,7 @@ function responses(
   parameters: readonly unknown[],
   { redirects, needsToken }: PathFacts,
 ): JsonSchemaObject {
-  const { contentType, schema, alternatives = [], isBounded, requestBody } = route.operation;
+  const { contentType, schema, alternatives = [], isBounded, requestBody, mayBeEmpty } = route.operation;
   const isGet = method === "GET";
   const ranged = isGet && route.operation.ranged;
   const mediaType = contentType.split(";", 1)[0] as string;
@@ -147,6 +157,7 @@ function responses(
     ? [["301", reference("MovedPermanently")]]
     : [["200", { description: "OK", headers: OK_HEADERS, content }]];
   if (!redirects) {
+    if (mayBeEmpty) answers.push(["204", { description: "Nothing is there" }]);
     if (ranged) {
       const headers = { ...OK_HEADERS, "Content-Range": { $ref: "#/components/headers/Content-Range" } };
       const part = { [mediaType]: { schema: { type: "string", format: "binary" } } };
@@ -167,9 +178,22 @@ function responses(
     if (ranged) answers.push(["416", reference("RangeNotSatisfiable")]);
   }
   if (parameters.length > 0 || route.operation.query !== undefined)
-    answers.push(["422", reference("InvalidPath")]);
+    answers.push([invalidStatus(route), reference("InvalidPath")]);
   answers.push(["500", reference("InternalError")], ["503", reference("Unavailable")]);
   return Object.fromEntries(answers);
+}
+
+/** Returns the status of wrong parameters, which a protocol may have its own of. */
+function invalidStatus({ errors, path }: Route): string {
+  const unknown = { reason: undefined, parameter: undefined, datasetId: undefined };
+  const request = { path, detail: "", requestId: "", root: "", query: "" };
+  const error = errors?.({
+    ...unknown,
+    ...request,
+    status: "422 Unprocessable Content",
+    code: "invalid-query",
+  });
+  return `${error?.status ?? 422}`;
 }
 
 const OK_HEADERS = {
@@ -211,7 +235,7 @@ const COMPONENTS = {
     Detail: {
       type: "object",
       required: ["detail"],
-      properties: { detail: { type: "string", examples: ["Dataset 'x' not found"] } },
+      properties: { detail: { type: "string", example: "Dataset 'x' not found" } },
     },
     ValidationDetail: {
       type: "object",
@@ -227,10 +251,7 @@ const COMPONENTS = {
               loc: {
                 type: "array",
                 items: { type: "string" },
-                examples: [
-                  ["path", "dataset_id"],
-                  ["query", "size"],
-                ],
+                example: ["path", "dataset_id"],
               },
               msg: { type: "string" },
               input: { type: "string" },
@@ -246,9 +267,9 @@ const COMPONENTS = {
       schema: { type: "string" },
     },
     "Cache-Control": { schema: { type: "string" } },
-    "Accept-Ranges": { schema: { type: "string", const: "bytes" } },
+    "Accept-Ranges": { schema: { type: "string", enum: ["bytes"] } },
     "Content-Range": { schema: { type: "string" } },
-    Allow: { schema: { type: "string", examples: ["GET, HEAD, OPTIONS"] } },
+    Allow: { schema: { type: "string", example: "GET, HEAD, OPTIONS" } },
     "WWW-Authenticate": { schema: { type: "string" } },
     Location: { schema: { type: "string" } },
     "Retry-After": { description: "Seconds", schema: { type: "string" } },

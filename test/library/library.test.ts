@@ -52,6 +52,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "netcdfStorage",
     "nodeName",
     "objectSteps",
+    "openApiDocument",
     "openDataTree",
     "overviewsOf",
     "packageVersion",

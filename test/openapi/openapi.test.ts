@@ -1,3 +1,4 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
 import t from "tap";
 import type { DocumentReply } from "../../src/http/reply.js";
 import type { Route } from "../../src/http/router.js";
@@ -11,6 +12,7 @@ import { fakeContext } from "../support/datasets/fake-context.js";
 import { fakeService } from "../support/datasets/fake-service.js";
 import { fakeSnapshot } from "../support/datasets/fake-snapshot.js";
 import { airTemperature } from "../support/datasets/sample-datasets.js";
+import { startServer } from "../support/servers/start-server.js";
 
 interface Operation {
   readonly operationId: string;
@@ -61,6 +63,13 @@ async function document(needsToken = false): Promise<OpenApi> {
   const info = { title: "Test", version: "1.2.3", datasetPath: context.datasetPath, needsToken };
   return JSON.parse(JSON.stringify(openApiDocument(routes, info))) as OpenApi;
 }
+
+t.test("the document of all plugins obeys the schema of OpenAPI 3.1", async (t) => {
+  const { json } = await startServer(t, {});
+  t.match(await new Validator().validate((await json("/openapi.json")) as Record<string, unknown>), {
+    valid: true,
+  });
+});
 
 t.test("every path of the contract is there, slashes and all", async (t) => {
   const { openapi, paths } = await document();

@@ -6,13 +6,15 @@ import {
   idPageSteps,
   type JsonObject,
   labelText,
+  openApiDocument,
   type PluginContext,
+  packageVersion,
   parseQuery,
+  type QueryParameter,
   type RouteRequest,
   readInteger,
   runCooperatively,
 } from "../../plugin-api.js";
-import { OPENAPI_TYPE } from "./edr-openapi.js";
 import { COLLECTION_QUERIES, CRS, EDR_FORMATS } from "./edr-query.js";
 import { findParameters, type GriddedVariable, parameterOf } from "./gridded-variable.js";
 import { isGregorian } from "./json-answers.js";
@@ -52,6 +54,25 @@ export function landingPage(root: string, serviceUrl: string, title: string): Js
   };
 }
 
+/** Media type of {@link openApiOf}. */
+export const OPENAPI_TYPE = "application/vnd.oai.openapi+json;version=3.0";
+
+const TEXT = { type: "string" };
+/** Errors, as the plugin writes them. */
+const ERROR = { type: "object", required: ["code"], properties: { code: TEXT, description: TEXT } };
+
+/** Describes the API below `/edr`, as OpenAPI 3.0. @param root Absolute URL of `/edr`. */
+export function openApiOf({ routes, title, datasetPath }: PluginContext, root: string): JsonObject {
+  const own = routes().flatMap((route) =>
+    route.path.startsWith("/edr/") ? [{ ...route, path: route.path.slice("/edr".length) }] : [],
+  );
+  const info = { title, version: packageVersion };
+  const { components, ...api } = openApiDocument(own, { ...info, datasetPath });
+  const described = { openapi: "3.0.3", info, servers: [{ url: root }] };
+  const schemas = { Detail: ERROR, ValidationDetail: ERROR };
+  return { ...api, ...described, components: { ...components, schemas } } as JsonObject;
+}
+
 const CLASSES = "core collections queries json geojson edr-geojson covjson oas30 instances".split(" ");
 
 /** Lists the conformance classes. That of the core of 1.0 is there, too, for clients that look for it. */
@@ -67,6 +88,16 @@ export function conformance(): JsonObject {
   };
 }
 
+/** Parameters of the list of collections. */
+export const PAGE_QUERY: Readonly<Record<string, QueryParameter>> = {
+  limit: {
+    description: "Collections of a page",
+    schema: { type: "integer", minimum: 1, maximum: MAX_PAGE_COLLECTIONS, default: PAGE_COLLECTIONS },
+  },
+  after: { description: "Id before the page", schema: TEXT },
+  f: { description: "Format: json", schema: TEXT },
+};
+
 /** Lists collections, a page of them: those whose datasets are open with their parameters, the others as far as they are known. */
 export async function collectionList(
   context: PluginContext,
@@ -74,7 +105,7 @@ export async function collectionList(
   request: RouteRequest,
 ): Promise<JsonObject> {
   const { datasets } = context;
-  const query = parseQuery(request.query, { once: ["f", "limit", "after"] });
+  const query = parseQuery(request.query, { once: Object.keys(PAGE_QUERY) });
   const limit = readInteger(
     "limit",
     query.get("limit")?.[0] ?? `${PAGE_COLLECTIONS}`,

@@ -19,8 +19,16 @@ import {
   wrongParameter,
   ZpublishError,
 } from "../../plugin-api.js";
-import { collectionList, collectionOf, conformance, instanceList, landingPage } from "./edr-metadata.js";
-import { edrOpenapi, OPENAPI_TYPE } from "./edr-openapi.js";
+import {
+  collectionList,
+  collectionOf,
+  conformance,
+  instanceList,
+  landingPage,
+  OPENAPI_TYPE,
+  openApiOf,
+  PAGE_QUERY,
+} from "./edr-metadata.js";
 import {
   COLLECTION_QUERIES,
   EDR_FORMATS,
@@ -64,7 +72,7 @@ function documentRoutes(context: PluginContext): Route[] {
     ["/edr", "Landing page", landing],
     ["/edr/", "Landing page", landing],
     ["/edr/conformance", "Conformance classes", conformance],
-    ["/edr/api", "Description of the API", (_, root) => edrOpenapi(root, title, packageVersion)],
+    ["/edr/api", "Description of the API", (_, root) => openApiOf(context, root)],
     [
       "/edr/collections",
       "Datasets as collections",
@@ -95,6 +103,7 @@ function documentRoutes(context: PluginContext): Route[] {
         summary: `${summary} (OGC API - EDR)`,
         contentType,
         parameters: parametersOf(path),
+        query: path === "/edr/collections" ? PAGE_QUERY : { f: PAGE_QUERY.f! },
         ranged: true,
       },
       async handler(request) {
@@ -124,33 +133,25 @@ function openCollection(
 }
 
 function queryRoutes(context: PluginContext): Route[] {
-  const types = Object.values(EDR_FORMATS).flatMap((format) => format.types);
-  return Object.entries(COLLECTION_QUERIES).flatMap(([type, { summary, coords }]) =>
-    [`${COLLECTION}/${type}`, `${INSTANCE}/${type}`].map((path): Route => {
-      const place = { description: coords, required: true, schema: { type: "string" } };
-      return {
-        ...{
-          path,
-          priority: "page",
-          methods: ["GET", "POST"],
-          maxBodyBytes: MAX_BODY_BYTES,
-          errors: writeError,
-        },
+  const [contentType, ...alternatives] = Object.values(EDR_FORMATS).flatMap(({ types }) => types);
+  return Object.entries(COLLECTION_QUERIES).flatMap(([type, { summary, parameters: query }]) => {
+    const [place] = Object.keys(query);
+    const properties = Object.fromEntries(Object.keys(query).map((name) => [name, { type: "string" }]));
+    const schema = { type: "object", required: [place], properties };
+    const body = { description: "Parameters of the query", content: { [JSON_TYPE]: { schema } } };
+    return [`${COLLECTION}/${type}`, `${INSTANCE}/${type}`].map(
+      (path): Route => ({
+        ...{ path, priority: "page", methods: ["GET", "POST"], errors: writeError },
+        maxBodyBytes: MAX_BODY_BYTES,
         operation: {
           summary: `${summary} (OGC API - EDR)`,
-          description: "`/edr/api` describes all parameters. Queries without data are answered 204",
-          ...{ contentType: types[0]!, alternatives: types.slice(1), parameters: parametersOf(path) },
-          query: { [type === "cube" ? "bbox" : "coords"]: place },
-          requestBody: {
-            description: "Parameters of the query",
-            content: { [JSON_TYPE]: { schema: { type: "object" } } },
-          },
-          ...{ ranged: true, isBounded: true },
+          ...{ contentType: contentType!, alternatives, parameters: parametersOf(path) },
+          ...{ query, requestBody: body, ranged: true, isBounded: true, mayBeEmpty: true },
         },
         handler: (request) => answerQuery(context, type as QueryType, request),
-      };
-    }),
-  );
+      }),
+    );
+  });
 }
 
 async function answerQuery(context: PluginContext, type: QueryType, request: RouteRequest): Promise<Reply> {

@@ -3,6 +3,7 @@ import {
   indexOf,
   indexRange,
   parseQuery,
+  type QueryParameter,
   type RouteRequest,
   type Steps,
   type Values,
@@ -10,28 +11,6 @@ import {
   ZpublishError,
 } from "../../plugin-api.js";
 import parseWkt, { type WktGeometry } from "./well-known-text.js";
-
-/** Queries of collections, with the types of their geometries, and what they answer. */
-export const COLLECTION_QUERIES = {
-  position: {
-    types: ["POINT", "MULTIPOINT"],
-    summary: "Values of the cells nearest to points",
-    coords: "`POINT(8.6 50.1)`, `MULTIPOINT(…)`; with `Z` at the nearest level. Points outside are left out",
-  },
-  area: {
-    types: ["POLYGON", "MULTIPOLYGON"],
-    summary: "Values of the cells whose centres are in polygons",
-    coords: "`POLYGON((5 45,15 45,15 55,5 55,5 45))`, `MULTIPOLYGON(…)`",
-  },
-  cube: { types: [], summary: "Values of the cells in a box", coords: "" },
-  trajectory: {
-    types: ["LINESTRING", "MULTILINESTRING"],
-    summary: "Values of the cells along a path",
-    coords: "`LINESTRING(5 45,15 55)`, `MULTILINESTRING(…)`; `Z`: levels; `M`: seconds since 1970-01-01",
-  },
-} as const;
-/** Name of a query. */
-export type QueryType = keyof typeof COLLECTION_QUERIES;
 
 /** A format of values. The first type is that of its answers, unless a client prefers another one. */
 interface EdrFormat {
@@ -52,6 +31,79 @@ export const EDR_FORMATS: Readonly<Record<FormatName, EdrFormat>> = {
   NetCDF: { types: ["application/x-netcdf"], names: ["netcdf", "nc"] },
 };
 
+/** Coordinate reference systems; all have longitudes before latitudes. */
+export const CRS = ["CRS84", "EPSG:4326"];
+
+const TEXT = { type: "string" };
+const boxOf = (count: number) => ({
+  ...{ type: "array", items: { type: "number" } },
+  ...{ minItems: count, maxItems: count },
+});
+
+function parameter(description: string, schema: QueryParameter["schema"] = TEXT): QueryParameter {
+  return { description, style: "form", explode: false, schema };
+}
+
+/** Parameters of all queries. The others are `coords` or `bbox`, and dimensions of the collection. */
+const COMMON = {
+  "parameter-name": parameter("Names of parameters, with commas between them. Default: all"),
+  datetime: parameter(
+    "`2020-01-01T00:00Z`, several with commas, or a period: `a/b`, `../b`, `a/..`. A date is the whole day. Default: all",
+  ),
+  z: parameter("Level `850`, several `850,500`, a range `100/850`, `../850`, or `R3/100/50`. Default: all"),
+  crs: parameter(`Coordinate reference system, of longitudes before latitudes: ${CRS.join(", ")}`),
+  f: parameter(
+    `Format: ${Object.keys(EDR_FORMATS).join(", ")}. GeoJSON is for positions. Default: by \`Accept\`, else CoverageJSON`,
+  ),
+};
+
+/** A kind of query. */
+interface QueryKind {
+  /** Types of its geometries. */
+  readonly types: readonly WktGeometry["type"][];
+  /** What it answers. */
+  readonly summary: string;
+  readonly parameters: Readonly<Record<string, QueryParameter>>;
+}
+
+function byGeometry(types: QueryKind["types"], summary: string, coords: string): QueryKind {
+  return { types, summary, parameters: { coords: { ...parameter(coords), required: true }, ...COMMON } };
+}
+
+/** Queries of collections by name. */
+export const COLLECTION_QUERIES = {
+  position: byGeometry(
+    ["POINT", "MULTIPOINT"],
+    "Values of the cells nearest to points",
+    "`POINT(8.6 50.1)`, `MULTIPOINT(…)`; with `Z` at the nearest level. Points outside are left out",
+  ),
+  area: byGeometry(
+    ["POLYGON", "MULTIPOLYGON"],
+    "Values of the cells whose centres are in polygons",
+    "`POLYGON((5 45,15 45,15 55,5 55,5 45))`, `MULTIPOLYGON(…)`",
+  ),
+  cube: {
+    types: [],
+    summary: "Values of the cells in a box",
+    parameters: {
+      bbox: {
+        ...parameter("`west,south,east,north`, or with levels `west,south,z,east,north,z`", {
+          oneOf: [boxOf(4), boxOf(6)],
+        }),
+        required: true,
+      },
+      ...COMMON,
+    },
+  },
+  trajectory: byGeometry(
+    ["LINESTRING", "MULTILINESTRING"],
+    "Values of the cells along a path",
+    "`LINESTRING(5 45,15 55)`, `MULTILINESTRING(…)`; `Z`: levels; `M`: seconds since 1970-01-01",
+  ),
+} satisfies Readonly<Record<string, QueryKind>>;
+/** Name of a query. */
+export type QueryType = keyof typeof COLLECTION_QUERIES;
+
 /** What a query asks for. Texts are as they came. */
 export interface EdrQuery {
   readonly type: QueryType;
@@ -61,10 +113,6 @@ export interface EdrQuery {
   readonly names: readonly string[] | undefined;
 }
 
-/** Parameters of all queries. The others are `coords` or `bbox`, and dimensions of the collection. */
-export const COMMON = ["parameter-name", "datetime", "z", "crs", "f"];
-/** Coordinate reference systems; all have longitudes before latitudes. */
-export const CRS = ["CRS84", "EPSG:4326"];
 const CRS_TEXT =
   /^(?:(?:crs|ogc)?:?(?:crs)?:?84|epsg:4326|https?:\/\/www\.opengis\.net\/def\/crs\/(?:OGC\/[\d.]+\/CRS84|EPSG\/\d+\/4326))$/i;
 
@@ -135,14 +183,14 @@ export async function readGeometry(
   signal: AbortSignal,
 ): Promise<WktGeometry> {
   const { types } = COLLECTION_QUERIES[type];
-  if (type === "cube") return boxOf(parameters.get("bbox") ?? "");
+  if (type === "cube") return readBox(parameters.get("bbox") ?? "");
   const task = { text: parameters.get("coords") ?? "", types };
   if (task.text.length < LONG_TEXT) return parseWkt(task);
   return values.run<WktGeometry>(new URL("./well-known-text.js", import.meta.url), task, { signal });
 }
 
 /** Reads west, south, east and north; the least and greatest level between them are those of `z`. */
-function boxOf(text: string): WktGeometry {
+function readBox(text: string): WktGeometry {
   const numbers = text.split(",").map((each) => (each.trim() === "" ? Number.NaN : Number(each)));
   const [west, south, east, north] = (numbers.length === 6 ? [0, 1, 3, 4] : [0, 1, 2, 3]).map(
     (at) => numbers[at]!,

@@ -8,7 +8,7 @@ import {
   type StepSelection,
   wrongParameter,
 } from "../../plugin-api.js";
-import { COMMON, type EdrQuery, findSteps, levelsOf, readGeometry } from "./edr-query.js";
+import { COLLECTION_QUERIES, type EdrQuery, findSteps, levelsOf, readGeometry } from "./edr-query.js";
 import { findParameters, type GriddedVariable } from "./gridded-variable.js";
 import { type PlaceSource, type SelectedPlaces, selectInside, selectNearest } from "./place-selection.js";
 import type { WktGeometry } from "./well-known-text.js";
@@ -101,7 +101,7 @@ function assertNames({ type, parameters }: EdrQuery, variables: readonly Gridded
   const customs = variables
     .flatMap(({ axes }) => axes.map(({ name }) => name))
     .filter((name) => !/^[xyzt]$/.test(name));
-  const names = [type === "cube" ? "bbox" : "coords", ...COMMON, ...new Set(customs)];
+  const names = [...Object.keys(COLLECTION_QUERIES[type].parameters), ...new Set(customs)];
   const unknown = [...parameters.keys()].find((name) => !names.includes(name));
   if (unknown !== undefined)
     throw wrongParameter(unknown, "unknown_parameter", `one of ${names.join(", ")}`, unknown);

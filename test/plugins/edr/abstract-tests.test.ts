@@ -1,3 +1,4 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
 import t, { type Test } from "tap";
 import { airOnGrid } from "../../support/datasets/edr-samples.js";
 import { datasetOf } from "../../support/datasets/sample-tree.js";
@@ -114,6 +115,7 @@ const TESTS: Readonly<Record<string, (t: Test, site: Site) => Promise<void>>> = 
     const response = await ask(href);
     t.equal(response.headers.get("content-type"), type);
     const api = (await response.json()) as Json;
+    t.match(await new Validator().validate(api), { valid: true }, "by the schema of OpenAPI 3.0");
     t.match(api, {
       openapi: /^3\.0\./,
       info: { title: String, version: String },
@@ -216,10 +218,10 @@ const TESTS: Readonly<Record<string, (t: Test, site: Site) => Promise<void>>> = 
     }>("/api");
     for (const name of QUERIES)
       for (const path of [
-        `/collections/{collectionId}/${name}`,
-        `/collections/{collectionId}/instances/{instanceId}/${name}`,
+        `/collections/{dataset_id}/${name}`,
+        `/collections/{dataset_id}/instances/{instance}/${name}`,
       ]) {
-        const { parameters } = api.paths[path]!.get;
+        const parameters = api.paths[path]!.get.parameters.filter((each) => each.in === "query");
         const place = name === "cube" ? "bbox" : "coords";
         t.strictSame(
           parameters.map((each) => each.name),
@@ -228,7 +230,8 @@ const TESTS: Readonly<Record<string, (t: Test, site: Site) => Promise<void>>> = 
         );
         for (const each of parameters)
           t.match(each, { in: "query", required: each.name === place, style: "form", explode: false });
-        t.ok(api.paths[path]!.post, path);
+        t.match(api.paths[path]!.post, { parameters: undefined, requestBody: { required: true } }, path);
+        t.match(api.paths[path]!.get, { responses: { 204: {}, 400: {}, 404: {}, 413: {} } }, path);
       }
   },
   "41, 57, 73: edr/rc-z-response": async (t, { ask, json }) => {
