@@ -2,9 +2,10 @@ import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { argumentsOf, processesOf } from "./test-processes.js";
 
 /**
- * Runs compiled test files, each in a process of its own; prints a line per file, what was skipped, what failed, and the sum.
+ * Runs compiled test files; prints a line per process, what was skipped, what was chosen at random, what failed, and the sum.
  * tap's own runner loads hooks into every process and thread, to know what to cover and what has changed. They take twice the CPU time that
  * most files take without them.
  *
@@ -21,7 +22,8 @@ const TIMEOUT_S = values.long ? 600 : 300;
 /** Seconds after which a process is killed: longer than any limit that a test file sets. */
 const KILL_S = 700;
 
-const waiting = testFiles(positionals.length > 0 ? positionals : ["dist/test"]);
+const files = testFiles(positionals.length > 0 ? positionals : ["dist/test"]);
+const waiting = processesOf(files);
 const running = new Set<ReturnType<typeof spawn>>();
 const sum = { total: 0, pass: 0, fail: 0, skip: 0, todo: 0 };
 const started = performance.now();
@@ -31,10 +33,9 @@ process.once("exit", () => {
 });
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 
-const fileCount = waiting.length;
 await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, runWaiting));
 const counts = Object.entries(sum).filter(([name, count]) => count > 0 || name === "total");
-console.log(`# ${fileCount} files in ${secondsSince(started)} s`);
+console.log(`# ${files.length} files in ${secondsSince(started)} s`);
 console.log(`# { ${counts.map(([name, count]) => `${name}: ${count}`).join(", ")} }`);
 if (sum.fail > 0 || sum.total === 0) process.exitCode = 1;
 
@@ -60,12 +61,12 @@ function limitOf(file: string): number {
 }
 
 async function runWaiting(): Promise<void> {
-  for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) await run(file);
+  for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) await run(group);
 }
 
-async function run(file: string): Promise<void> {
+async function run(group: readonly string[]): Promise<void> {
   const start = performance.now();
-  const child = spawn(process.execPath, [file], {
+  const child = spawn(process.execPath, argumentsOf(group), {
     cwd: fileURLToPath(new URL("../..", import.meta.url)),
     env: { TAP_TIMEOUT: String(TIMEOUT_S), ...process.env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -79,7 +80,7 @@ async function run(file: string): Promise<void> {
   );
   clearTimeout(killing);
   running.delete(child);
-  report(file, end, Buffer.concat(output).toString(), secondsSince(start));
+  report(group.join(", "), end, Buffer.concat(output).toString(), secondsSince(start));
 }
 
 function report(file: string, end: string, output: string, seconds: string): void {
@@ -91,7 +92,8 @@ function report(file: string, end: string, output: string, seconds: string): voi
   if (!isGood && !/\bfail: /.test(counts ?? "")) sum.fail += 1;
   console.log(`${isGood ? "ok" : "not ok"} - ${file} # ${seconds} s`);
   if (isGood) {
-    for (const line of output.split("\n")) if (/^ *ok .* # (SKIP|TODO)/.test(line)) console.log(line);
+    for (const line of output.split("\n"))
+      if (/^ *(ok .* # (SKIP|TODO)|# .*ZPUBLISH_TEST_SEED=)/.test(line)) console.log(line);
     return;
   }
   console.log(failuresOf(output));

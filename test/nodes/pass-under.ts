@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Test } from "tap";
 import { defaultDemoDirectory } from "../../scripts/demo/demo-data.js";
+import { argumentsOf, processesOf } from "../../scripts/test-processes.js";
 import { effort } from "../support/effort.js";
 import type { InstalledNode } from "../support/servers/installed-node.js";
 import { PROGRAM, runScript } from "../support/servers/run-program.js";
@@ -139,7 +140,7 @@ export function someOf(files: readonly string[], turn: 0 | 1): string[] {
   return files.filter((_, at) => (at + turn) % 2 < effort(2));
 }
 
-/** Runs test files one after the other under another Node.js, and passes if each does. @param env Variables besides those here. */
+/** Runs test files under another Node.js, and passes if each does. @param env Variables besides those here. */
 export async function passAll(
   t: Test,
   program: string,
@@ -147,23 +148,24 @@ export async function passAll(
   env: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(TAP|NODE_OPTIONS)/.test(name));
-  const options = {
-    env: {
-      ...Object.fromEntries(inherited),
-      TAP_TIMEOUT: String(TIMEOUT_S),
-      // That a version of Node.js does all of it matters here, not how often.
-      ZPUBLISH_TEST_EFFORT: "0.1",
-      ...env,
-    },
-    maxBuffer: 2 ** 26,
-  };
-  for (const file of files) {
+  for (const group of processesOf(files.map((file) => `${TESTS}${file}`))) {
+    const options = {
+      env: {
+        ...Object.fromEntries(inherited),
+        TAP_TIMEOUT: String(TIMEOUT_S * group.length),
+        // That a version of Node.js does all of it matters here, not how often.
+        ZPUBLISH_TEST_EFFORT: "0.1",
+        ...env,
+      },
+      maxBuffer: 2 ** 26,
+    };
     const failed = await new Promise<string>((resolve) => {
-      execFile(program, [`${TESTS}${file}`], options, (error, stdout, stderr) => {
+      execFile(program, argumentsOf(group), options, (error, stdout, stderr) => {
         const lines = stdout.split("\n").filter((line) => /^ *not ok/.test(line));
-        resolve(error === null ? "" : `${lines.join("\n")}\n${stderr}`.slice(0, 4_000) || error.message);
+        const passed = /^# \{ total: /m.test(stdout) ? "" : "no sum of tests";
+        resolve(error === null ? passed : `${lines.join("\n")}\n${stderr}`.slice(0, 4_000) || error.message);
       });
     });
-    t.equal(failed, "", file);
+    t.equal(failed, "", group.join(" "));
   }
 }

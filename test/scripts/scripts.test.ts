@@ -118,7 +118,12 @@ const FILES = {
 
 t.test("a ring passes if each of its files ends well and says how many tests it ran", async (t) => {
   const directory = await makeDirectory(t);
-  await writeFiles(directory, FILES);
+  // Those that set a limit run alone.
+  const alone = "const t = { setTimeout() {} };\nt.setTimeout(1_000);\n";
+  await writeFiles(
+    directory,
+    Object.fromEntries(Object.entries(FILES).map(([name, content]) => [name, alone + content])),
+  );
   const cases: [args: string[], code: number, sum: string][] = [
     [
       ["good", "skipped"].map((name) => join(directory, `${name}.test.js`)),
@@ -139,4 +144,26 @@ t.test("a ring passes if each of its files ends well and says how many tests it 
     t.match(run.stdout(), "ok 1 - absent # SKIP no client");
     t.notMatch(run.stdout(), "fine");
   }
+});
+
+t.test("quick files share a process, and fail if one of them fails or has no tests", async (t) => {
+  const fileOf = (body: string) =>
+    `import t from "tap";\nt.test("one of ${process.pid}", async (t) => ${body});\n`;
+  // In the checkout, where tap is found.
+  const directory = t.testdir({
+    "a.test.js": fileOf(`t.match(t.testdirName, /a\\.test/)`),
+    "b.test.js": fileOf("t.equal(process.argv.length, 2)"),
+    "c.test.js": fileOf("t.fail()"),
+    "d.test.js": `import "tap";\n`,
+  });
+  const runFiles = async (...names: readonly string[]) => {
+    const run = runScript(RUN_TESTS, [...names.map((name) => join(directory, `${name}.test.js`))]);
+    return { code: await run.ended, stdout: run.stdout() };
+  };
+  t.match(await runFiles("a", "b"), {
+    code: 0,
+    stdout: /^ok - \S+a\.test\.js, \S+b\.test\.js #(.|\n)*total: 2, pass: 2 /,
+  });
+  t.match(await runFiles("a", "c"), { code: 1, stdout: /^not ok - / });
+  t.match(await runFiles("a", "d"), { code: 1, stdout: /d\.test\.js: expected tests, received none/ });
 });
