@@ -8,7 +8,7 @@ import { type ForeignOutcome, findFiles } from "../foreign/foreign-file.js";
 import { PACKAGE_ROOT } from "../support/clients/client-generation.js";
 import { makeTemporaryDirectory } from "../support/clients/fixtures.js";
 import { clientMissing } from "../support/clients/require-client.js";
-import { effort } from "../support/effort.js";
+import { choose } from "../support/effort.js";
 
 t.setTimeout(600_000);
 
@@ -26,12 +26,6 @@ interface Manifest {
 }
 
 const manifest: Manifest = JSON.parse(readFileSync(join(FOLDER, "manifest.json"), "utf8"));
-
-/** Chooses as many of all at random as the effort of this run says. */
-function some<T>(all: readonly T[]): T[] {
-  const shuffled = all.map((each) => ({ each, at: Math.random() })).sort((a, b) => a.at - b.at);
-  return shuffled.slice(0, effort(all.length)).map(({ each }) => each);
-}
 
 t.test("every file is as its project distributes it, with the text of its licence", async (t) => {
   for (const [id, { sha256 }] of Object.entries(manifest.files)) {
@@ -68,7 +62,7 @@ t.test(
     );
     const directory = await makeTemporaryDirectory();
     t.teardown(() => rm(directory, { recursive: true, force: true }));
-    const files = some(Object.keys(manifest.files)).map((id) => ({ id, path: join(FOLDER, id) }));
+    const files = choose(t, Object.keys(manifest.files)).map((id) => ({ id, path: join(FOLDER, id) }));
     for (const { file, outcome } of await compareFiles(files, directory)) {
       t.strictSame(outcome, expected[file.id], file.id);
       const { refusedFile = "", refused = {} } = outcome;
@@ -90,7 +84,7 @@ t.test(
       .filter(({ id }) => /\.(nc|h5)$/.test(id));
     t.ok(files.length > 0, `${files.length} files`);
     for (const { file, outcome } of await compareFiles(
-      some(files).map(({ path }) => ({ id: path, path })),
+      choose(t, files).map(({ path }) => ({ id: path, path })),
       directory,
     )) {
       t.equal(outcome.refusedFile, undefined, file.id);

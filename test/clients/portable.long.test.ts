@@ -20,6 +20,7 @@ import { datasetId, datasetsOf, leftOutOfPortable, PORTABLE } from "../support/c
 import { readTrueItems, zarritaDifference } from "../support/clients/true-values.js";
 import { readWithZarrita } from "../support/clients/zarrita-reader.js";
 import { fetchArrays, isForZarrita, namesOf } from "../support/clients/zarrita-support.js";
+import { choose } from "../support/effort.js";
 import { writeFiles, zarray, zgroup } from "../support/write-store.js";
 
 t.setTimeout(500_000);
@@ -54,7 +55,7 @@ t.test(
   },
   async (t) => {
     const fixtures = await openFixtures();
-    const stores = Object.keys(fixtures.stores);
+    const stores = choose(t, Object.keys(fixtures.stores), 2);
     const directory = await makeTemporaryDirectory();
     t.teardown(() => rm(directory, { recursive: true, force: true }));
     const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, [PORTABLE]), directory });
@@ -89,10 +90,10 @@ t.test(
       }
     }
     t.same(ofZarrita.slice(0, 20), [], `${ofZarrita.length} differences of zarrita`);
-    t.ok(zarritaCount > 200, `${zarritaCount} arrays read by zarrita`);
+    t.ok(zarritaCount > 2 * stores.length, `${zarritaCount} arrays read by zarrita`);
     for (const [generation, own, expected] of [
-      ["trixie", jobs, 800],
-      ["forky", ofGdal, 200],
+      ["trixie", jobs, 8 * stores.length],
+      ["forky", ofGdal, 2 * stores.length],
     ] as const) {
       const { compared, differences } = await readBack(fixtures, own, generation);
       t.same(differences.slice(0, 20), [], `${generation}: ${differences.length} differences`);
@@ -128,8 +129,9 @@ t.test(
         ]),
       ),
     });
+    const chosen = choose(t, names, 2);
     const jobsOf = (prefix: Prefix) =>
-      names.map((name) => [
+      chosen.map((name) => [
         join(files, name),
         server.storeUrl(name.replace(".", "-"), prefix),
         ...["--engines", "netcdf4"],
@@ -148,10 +150,10 @@ t.test(
           !known.has(textOf(each)) &&
           each.variable !== UNFILLED,
       );
-      t.same(wrong.slice(0, 10), [], `${names[index]}: ${wrong.length} differences`);
+      t.same(wrong.slice(0, 10), [], `${chosen[index]}: ${wrong.length} differences`);
       compared += Number(found.at(-1)?.compared);
     }
-    t.ok(compared > 500, `${compared} variables compared`);
+    t.ok(compared > 3 * chosen.length, `${compared} variables of ${chosen.length} files compared`);
     checkCleanLog(t, server);
     await server.stop();
   },

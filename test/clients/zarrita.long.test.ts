@@ -13,6 +13,7 @@ import { datasetId, datasetsOf, variantsNamed, waysOf } from "../support/clients
 import { readTrueItems, zarritaDifference } from "../support/clients/true-values.js";
 import { readWithZarrita } from "../support/clients/zarrita-reader.js";
 import { fetchArrayDocuments, zarritaCanRead } from "../support/clients/zarrita-support.js";
+import { choose } from "../support/effort.js";
 
 t.setTimeout(500_000);
 
@@ -32,8 +33,9 @@ t.test(
     const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, variants), directory });
     let compared = 0;
     const differences: string[] = [];
-    for (const [index, store] of stores.entries()) {
-      for (const variant of waysOf(index, variants)) {
+    const chosen = choose(t, stores, 2);
+    for (const store of chosen) {
+      for (const variant of waysOf(stores.indexOf(store), variants)) {
         const facts = fixtures.stores[store] as FixtureStore;
         const url = server.storeUrl(datasetId(store, variant));
         const documents = await fetchArrayDocuments(url);
@@ -57,7 +59,7 @@ t.test(
       }
     }
     t.same(differences.slice(0, 20), [], `${differences.length} differences`);
-    t.ok(compared > 100, `${compared} arrays compared`);
+    t.ok(compared > 2 * chosen.length, `${compared} arrays of ${chosen.length} stores compared`);
     checkCleanLog(t, server);
     await server.stop();
   },

@@ -2,11 +2,13 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 import t, { type Test } from "tap";
 import { readHdf5 } from "../../../src/formats/hdf5/groups.js";
 import { hdf5Format } from "../../../src/formats/hdf5/hdf5-format.js";
 import { askPython } from "../../support/clients/ask-python.js";
 import { clientMissing } from "../../support/clients/require-client.js";
+import { choose } from "../../support/effort.js";
 import { memoryBlocks } from "../memory-blocks.js";
 import { readArray } from "../read-array.js";
 import { viewOf } from "./model-view.js";
@@ -42,8 +44,12 @@ t.test(
         }
         const found = viewOf(file);
         t.same(Object.keys(found).sort(), Object.keys(expected).sort(), `${name}: the same objects`);
-        for (const [path, view] of Object.entries(expected))
-          t.strictSame(found[path], view, `${name} ${path}`);
+        // Thousands of objects: an assertion for each takes longer than to read it.
+        const different = Object.entries(expected).filter(
+          ([path, view]) => !isDeepStrictEqual(found[path], view),
+        );
+        for (const [path, view] of different.slice(0, 10)) t.strictSame(found[path], view, `${name} ${path}`);
+        t.equal(different.length, 0, `${name}: objects are as h5py sees them`);
         t.same(file.refused, [], `${name}: nothing is refused`);
         t.same(file.warnings, [], `${name}: nothing to warn of`);
       }
@@ -89,8 +95,17 @@ t.test("chunks of every kind of index have the values that h5py reads", { skip }
   t.equal(kinds.size, 6, `all kinds: ${[...kinds].join(" ")}`);
 });
 
+/** Datasets of many chunks that `hdf5_chunk_indexes.py` writes when they are named. Extensible arrays have pages from 131,072 chunks on. */
+const MANY = [
+  ...["extensible-131071", "extensible-131072", "extensible-300000", "extensible-last-300000"],
+  ...["extensible-deflate-131100", "earliest-300000", "fixed-300000", "tree2-300000"],
+  "tree2-deflate-131100",
+];
+
 t.test("300,000 chunks of every kind have the values that h5py reads", { skip }, async (t) => {
-  const { printed, bytesOf } = write(t, "hdf5_chunk_indexes.py", "many");
+  const chosen = choose(t, MANY);
+  const { printed, bytesOf } = write(t, "hdf5_chunk_indexes.py", ...chosen);
+  t.equal(printed.length, chosen.length);
   for (const { name } of printed) {
     const file = memoryBlocks(bytesOf(`${name}.h5`));
     const array = (await hdf5Format.readIndex(file)).groups[0]!.arrays[0]!;

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { runProgram as runArguments } from "../../../src/cli/program.js";
 
 /** The compiled program. */
 export const PROGRAM = fileURLToPath(new URL("../../../src/zpublish.cjs", import.meta.url));
@@ -67,4 +68,20 @@ export async function runProgram(
   const run = runScript(PROGRAM, args, options);
   const code = await run.ended;
   return { code, stdout: run.stdout(), stderr: run.stderr() };
+}
+
+/** Runs the program's command line in this process, without the second of the processor that a start takes. */
+export async function runHere(
+  args: readonly string[],
+): Promise<{ readonly code: number | undefined; readonly stderr: string }> {
+  let stderr = "";
+  const { write } = process.stderr;
+  process.stderr.write = (text: string | Uint8Array) => {
+    stderr += text;
+    return true;
+  };
+  const code = await runArguments(args).finally(() => {
+    process.stderr.write = write;
+  });
+  return { code, stderr };
 }
