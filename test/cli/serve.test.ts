@@ -3,12 +3,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import { makeDemoData } from "../../scripts/demo/demo-data.js";
-import { runProgram as runArguments } from "../../src/cli/program.js";
 import { flagOf, OPTION_GROUPS, OPTION_KEYS, OTHER_OPTIONS } from "../../src/config/options.js";
 import { packageVersion } from "../../src/observe/versions.js";
 import { serveFolder, until } from "../support/folder-of-days.js";
 import { startS3Origin } from "../support/origins/s3-origin.js";
-import { PROGRAM, runProgram, runScript } from "../support/servers/run-program.js";
+import { PROGRAM, runHere, runProgram, runScript } from "../support/servers/run-program.js";
 import { startProgram } from "../support/servers/start-program.js";
 import { writeNetcdfPart } from "../support/write-parts.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
@@ -294,16 +293,7 @@ const MISTAKES: readonly (readonly [readonly string[], string])[] = [
 
 t.test("a mistake is one line and exit code 2", async (t) => {
   for (const [args, line] of MISTAKES) {
-    let written = "";
-    const { write } = process.stderr;
-    process.stderr.write = (text: string | Uint8Array) => {
-      written += text;
-      return true;
-    };
-    const code = await runArguments(args).finally(() => {
-      process.stderr.write = write;
-    });
-    t.strictSame({ code, written }, { code: 2, written: `zpublish: ${line}\n` }, args.join(" "));
+    t.strictSame(await runHere(args), { code: 2, stderr: `zpublish: ${line}\n` }, args.join(" "));
   }
   const [args, line] = MISTAKES[0]!;
   t.strictSame(
