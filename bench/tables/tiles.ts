@@ -78,7 +78,7 @@ export const tiles: BenchTable = {
       notes: [
         `\`--workers 1\`, a fresh server with an empty cache for each measurement, ${CONNECTIONS} connections: the 16 tiles of zoom 2 at ${steps} times, whose chunks of 4 MB (NetCDF-4, zlib) are decoded once each.`,
         "GDAL warps the same tiles by nearest neighbour with an error threshold of 0, one after the other in one process, to memory: neither coloured nor encoded. All its pixels of one tile were compared.",
-        "xpublish-tiles publishes 105 tiles/s for IFS and 59 for HRRR, on other machines and data.",
+        "xpublish-tiles publishes 105 tiles/s for such a grid and 59 for HRRR, on another machine; `bench/README.md` says what can be compared.",
       ],
     };
   },
