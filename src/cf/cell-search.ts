@@ -60,13 +60,10 @@ function modulo(degrees: number): number {
   return degrees - Math.floor(degrees / 360) * 360;
 }
 
-/** Rows and columns of a block of cells, which are near to each other. */
-const BLOCK = 32;
-
 /** Mean radius of the Earth in metres. */
 const EARTH_RADIUS = 6_371_008.8;
 
-/** The nearest cell to a place. */
+/** The nearest cell to a place, of equally near ones the first. */
 export interface NearestCell {
   /** Position in C order; -1 if no cell has a place. */
   readonly cell: number;
@@ -77,43 +74,18 @@ export interface NearestCell {
 /** Finds the nearest cell to a place in degrees. @throws ZpublishError `invalid-query` if the place is none */
 export type CellSearch = (latitude: number, longitude: number) => NearestCell;
 
-/**
- * Makes a function that finds the nearest cell by great-circle distance. Cells are points on a unit sphere. Blocks of them are searched
- * from the nearest one on, until no other block can have a nearer cell.
- */
+/** Makes a function that finds the nearest cell. */
 export function* cellSearchSteps(places: CellPlaces): CooperativeTask<CellSearch> {
-  const points = new Float64Array(places.rows * places.columns * 3);
-  const blocks: Block[] = [];
-  for (let top = 0; top < places.rows; top += BLOCK) {
-    for (let left = 0; left < places.columns; left += BLOCK) {
-      const block = readBlock(places, points, top, left);
-      // NaN if no cell has a place.
-      if (block.radius >= 0) blocks.push(block);
-      yield;
-    }
-  }
-  const bounds = new Float64Array(blocks.length);
+  const tree = yield* cellTreeSteps(places);
+  const search = createTreeSearch(tree);
+  const point = new Float64Array(BALL);
   return (latitude, longitude) => {
     if (!(Math.abs(latitude) <= 90) || !Number.isFinite(longitude))
       throw refusal("latitude", "a latitude from -90 to 90 and a longitude", `${latitude} and ${longitude}`);
-    const [x, y, z] = pointOf(latitude, longitude);
-    for (let index = 0; index < bounds.length; index++) {
-      const { centre, radius } = blocks[index]!;
-      bounds[index] = Math.max(0, Math.sqrt(squareOf(centre, 0, x, y, z)) - radius);
-    }
-    let [cell, least] = [-1, Number.POSITIVE_INFINITY];
-    for (;;) {
-      let next = 0;
-      for (let index = 1; index < bounds.length; index++) if (bounds[index]! < bounds[next]!) next = index;
-      // Infinite if it was searched.
-      if (!(bounds[next]! ** 2 <= least && bounds[next]! < Number.POSITIVE_INFINITY)) break;
-      bounds[next] = Number.POSITIVE_INFINITY;
-      for (const at of blocks[next]!.cells) {
-        const square = squareOf(points, 3 * at, x, y, z);
-        if (square < least) [cell, least] = [at, square];
-      }
-    }
-    return { cell, distance: 2 * EARTH_RADIUS * Math.asin(Math.min(1, Math.sqrt(least) / 2)) };
+    writePoint(point, 0, latitude, longitude);
+    const cell = search(point);
+    const square = cell < 0 ? Number.POSITIVE_INFINITY : squareOf(tree.points, BALL * cell, point, 0);
+    return { cell, distance: 2 * EARTH_RADIUS * Math.asin(Math.min(1, Math.sqrt(square) / 2)) };
   };
 }
 
@@ -135,50 +107,143 @@ function refusal(parameter: string, expected: string, input: string): ZpublishEr
   return new ZpublishError("invalid-query", `Expected ${expected}, received ${input}`, { details });
 }
 
-interface Block {
-  readonly cells: Int32Array;
-  /** A point near the middle of its cells, and the distance of the farthest one from it. */
-  readonly centre: readonly number[];
-  readonly radius: number;
+/** Numbers of a ball: x, y and z of its centre, and its radius. All are NaN if no cell of it has a place. */
+export const BALL = 4;
+/** Balls along the side of a block that is one ball of the level above. */
+const SIDE = 4;
+
+/** Balls around blocks of cells, in a grid of blocks. */
+interface BallGrid {
+  readonly rows: number;
+  readonly columns: number;
+  readonly balls: Float64Array;
 }
 
-/** Writes the points of a block's cells. */
-function readBlock(places: CellPlaces, points: Float64Array, top: number, left: number): Block {
-  const { rows, columns, latitudes, longitudes } = places;
-  const width = Math.min(BLOCK, columns - left);
-  const cells = new Int32Array(Math.min(BLOCK, rows - top) * width).map(
-    (_, index) => (top + Math.floor(index / width)) * columns + left + (index % width),
-  );
-  const centre: [number, number, number] = [0, 0, 0];
-  let count = 0;
-  for (const cell of cells) {
-    const point = pointOf(latitudes[cell]!, longitudes[cell]!);
-    points.set(point, 3 * cell);
-    if (Number.isNaN(point[0])) continue;
-    count++;
-    for (let axis = 0; axis < 3; axis++) centre[axis]! += point[axis]!;
+/** Cells as points on a unit sphere, and balls around ever larger blocks of them, up to one. */
+export interface CellTree {
+  /** Balls without a radius. */
+  readonly points: Float64Array;
+  /** Cells first. */
+  readonly levels: readonly BallGrid[];
+}
+
+/** Makes the tree of a grid's cells. */
+export function* cellTreeSteps({
+  rows,
+  columns,
+  latitudes,
+  longitudes,
+}: CellPlaces): CooperativeTask<CellTree> {
+  const points = new Float64Array(BALL * rows * columns);
+  for (let cell = 0; cell < rows * columns; cell++) {
+    writePoint(points, BALL * cell, latitudes[cell]!, longitudes[cell]!);
+    if (cell % columns === 0) yield;
   }
-  for (let axis = 0; axis < 3; axis++) centre[axis]! /= count;
-  let square = count === 0 ? Number.NaN : 0;
-  for (const cell of cells) {
-    const found = squareOf(points, 3 * cell, ...centre);
-    if (found > square) square = found;
-  }
-  // With the rounding of the sums.
-  return { cells, centre, radius: Math.sqrt(square) + 1e-12 };
+  const levels: BallGrid[] = [{ rows, columns, balls: points }];
+  for (let below = levels[0]!; below.rows * below.columns > 1; below = levels.at(-1)!)
+    levels.push(yield* parentSteps(below));
+  return { points, levels };
 }
 
 const RADIANS = Math.PI / 180;
 
-function pointOf(latitude: number, longitude: number): readonly [number, number, number] {
+/** Writes the point of a place in degrees as a ball without a radius. */
+export function writePoint(points: Float64Array, at: number, latitude: number, longitude: number): void {
   // Fill values that no attribute names are no places.
-  if (!(Math.abs(latitude) <= 90) || !(Math.abs(longitude) <= 1e6))
-    return [Number.NaN, Number.NaN, Number.NaN];
-  const [cosine, angle] = [Math.cos(latitude * RADIANS), longitude * RADIANS];
-  return [cosine * Math.cos(angle), cosine * Math.sin(angle), Math.sin(latitude * RADIANS)];
+  const isPlace = Math.abs(latitude) <= 90 && Math.abs(longitude) <= 1e6;
+  const cosine = isPlace ? Math.cos(latitude * RADIANS) : Number.NaN;
+  points[at] = cosine * Math.cos(longitude * RADIANS);
+  points[at + 1] = cosine * Math.sin(longitude * RADIANS);
+  points[at + 2] = Math.sin(latitude * RADIANS);
+}
+
+function* parentSteps(below: BallGrid): CooperativeTask<BallGrid> {
+  const rows = Math.ceil(below.rows / SIDE);
+  const columns = Math.ceil(below.columns / SIDE);
+  const balls = new Float64Array(BALL * rows * columns);
+  for (let ball = 0; ball < balls.length; ball += BALL) {
+    const children = childrenOf(below, columns, ball / BALL);
+    for (let axis = 0; axis < 3; axis++) {
+      let sum = 0;
+      for (const child of children) sum += below.balls[child + axis]!;
+      balls[ball + axis] = sum / children.length;
+    }
+    for (const child of children) {
+      const radius = Math.sqrt(squareOf(below.balls, child, balls, ball)) + below.balls[child + 3]!;
+      // With the rounding of the sums.
+      balls[ball + 3] = Math.max(balls[ball + 3]!, radius + 1e-12);
+    }
+    yield;
+  }
+  return { rows, columns, balls };
+}
+
+/** Lists where those balls of a block are that have cells. @param across Blocks beside each other. */
+function childrenOf({ rows, columns, balls }: BallGrid, across: number, block: number): number[] {
+  const children: number[] = [];
+  const [top, left] = [Math.floor(block / across) * SIDE, (block % across) * SIDE];
+  for (let y = top; y < Math.min(rows, top + SIDE); y++) {
+    for (let x = left; x < Math.min(columns, left + SIDE); x++) {
+      const at = BALL * (y * columns + x);
+      if (!Number.isNaN(balls[at])) children.push(at);
+    }
+  }
+  return children;
 }
 
 /** Returns the square of the distance of two points. */
-function squareOf(points: ArrayLike<number>, at: number, x: number, y: number, z: number): number {
-  return (points[at]! - x) ** 2 + (points[at + 1]! - y) ** 2 + (points[at + 2]! - z) ** 2;
+export function squareOf(one: Float64Array, at: number, other: Float64Array, from: number): number {
+  const [x, y, z] = [
+    one[at]! - other[from]!,
+    one[at + 1]! - other[from + 1]!,
+    one[at + 2]! - other[from + 2]!,
+  ];
+  return x * x + y * y + z * z;
+}
+
+/** Finds the nearest cell to a point, of equally near ones the first; -1 if no cell has a place. @param near A cell with a place that may be near. */
+export type TreeSearch = (point: Float64Array, near?: number) => number;
+
+/** Creates what searches a tree: balls that can have no nearer cell are left out. */
+export function createTreeSearch({ points, levels }: CellTree): TreeSearch {
+  let [best, least] = [-1, Number.POSITIVE_INFINITY];
+
+  function look(level: number, row: number, column: number, point: Float64Array): void {
+    const { balls, columns } = levels[level]!;
+    const index = row * columns + column;
+    const square = squareOf(balls, BALL * index, point, 0);
+    if (level === 0) {
+      if (square < least || (square === least && index < best)) [best, least] = [index, square];
+      return;
+    }
+    const distance = Math.sqrt(square) - balls[BALL * index + 3]!;
+    // False for NaN.
+    if (!(distance <= 0 || distance * distance <= least)) return;
+    const below = levels[level - 1]!;
+    const bottom = Math.min(below.rows, (row + 1) * SIDE);
+    const right = Math.min(below.columns, (column + 1) * SIDE);
+    for (let y = row * SIDE; y < bottom; y++)
+      for (let x = column * SIDE; x < right; x++) look(level - 1, y, x, point);
+  }
+
+  /** Follows the nearest balls down to a cell. */
+  function nearCell(point: Float64Array): number {
+    let index = 0;
+    for (let level = levels.length - 1; level > 0; level--) {
+      const below = levels[level - 1]!;
+      let least = Number.POSITIVE_INFINITY;
+      for (const at of childrenOf(below, levels[level]!.columns, index)) {
+        const square = squareOf(below.balls, at, point, 0);
+        if (square < least) [index, least] = [at / BALL, square];
+      }
+    }
+    return index;
+  }
+
+  return (point, near = nearCell(point)) => {
+    [best, least] = [near, squareOf(points, BALL * near, point, 0)];
+    if (Number.isNaN(least)) return -1;
+    look(levels.length - 1, 0, 0, point);
+    return best;
+  };
 }

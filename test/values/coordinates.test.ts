@@ -765,6 +765,34 @@ t.test("regions and places are found in grids of two-dimensional latitudes and l
   await t.rejects(coordinates.nearestCells(snapshot, array, [[91, 0]]), { code: "invalid-query" });
 });
 
+t.test("of equally near cells the first is found, and none where no cell has a place", async (t) => {
+  const made = gridOf(40, 40, 0, 0, 1);
+  const twice = (each: Made): Made => ({
+    ...each,
+    values: (each.values as number[]).map((_, cell, all) => all[cell % 800]!),
+  });
+  const { snapshot, coordinates, arrayOf } = datasetOf({
+    ...made,
+    XLAT: twice(made.XLAT!),
+    XLONG: twice(made.XLONG!),
+  });
+  const cells = [0, 399, 500, 799];
+  const places = cells.map(
+    (cell) => [made.XLAT!.values[cell] as number, made.XLONG!.values[cell] as number] as const,
+  );
+  const found = await coordinates.nearestCells(snapshot, arrayOf("T2"), [...places, ...places.toReversed()]);
+  t.same(
+    found.map(({ cell }) => cell),
+    [...cells, ...cells.toReversed()],
+    "cells 800 later have the same places",
+  );
+  const bare = datasetOf({
+    ...made,
+    XLAT: { ...made.XLAT!, values: made.XLAT!.values.map(() => Number.NaN) },
+  });
+  t.match(await bare.coordinates.nearestCells(bare.snapshot, bare.arrayOf("T2"), [[0, 0]]), [{ cell: -1 }]);
+});
+
 t.test("cells without a place are never the nearest, and a grid that moves is refused", async (t) => {
   const made = gridOf(10, 10, 0, 0, 1);
   const latitudes = made.XLAT.values.map((value, cell) => (cell === 55 ? Number.NaN : value));
