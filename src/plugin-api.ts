@@ -78,7 +78,7 @@ export { jsonValues, writeCsv, writeJson } from "./export/text-writer.js";
 export { queryToken } from "./http/access/authorize.js";
 export { publicDetail } from "./http/error-reply.js";
 export { chooseMediaType } from "./http/headers.js";
-export { parseQuery, type QueryNames, readInteger, wrongParameter } from "./http/query.js";
+export { indexWithin, parseQuery, type QueryNames, readInteger, wrongParameter } from "./http/query.js";
 export type {
   Body,
   BodyClient,
@@ -101,8 +101,8 @@ export type {
   MapCrs,
   MapExtent,
   MapFrame,
-  MapLayer,
   MapOptions,
+  MapPicture,
   MapPlace,
   MapSteps,
   MapStyle,
@@ -123,7 +123,7 @@ export { packageVersion } from "./observe/versions.js";
 export { openApiDocument } from "./openapi/openapi-document.js";
 export type { DatasetSummary } from "./pages/dataset-summary.js";
 export { COLOUR_QUERY, parseColourRange, parseColourScale } from "./pages/pictures.js";
-export { documentReply, jsonReply, keepPromise, xmlText } from "./plugins/documents.js";
+export { documentReply, jsonReply, keepPromise, pictureReply, xmlText } from "./plugins/documents.js";
 export type {
   DatasetPages,
   Plugin,

@@ -1,6 +1,6 @@
 import { ZpublishError } from "../errors.js";
 import { NOT_A_TIME } from "../model/fill-value.js";
-import { continuedLongitudes, orderOf, type RegularAxis } from "./axis-order.js";
+import { continuedLongitudes, firstIndex, orderOf, type RegularAxis } from "./axis-order.js";
 import type { AxisRole } from "./axis-roles.js";
 import { type CfTimeScale, cfTimeOf, cfTimeScale, isoText, timePeriod } from "./cf-time.js";
 import { roundFloat } from "./packing.js";
@@ -181,13 +181,7 @@ function between(labels: Labels, least: Place | undefined, greatest: Place | und
 
 /** Returns the first step of which a condition is true that is true of all after it; the length of the axis if there is none. */
 function firstStep({ axis, placeOf }: Labels, isReached: (place: Place) => boolean): number {
-  let [low, high] = [0, axis.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (isReached(placeOf(middle))) high = middle;
-    else low = middle + 1;
-  }
-  return low;
+  return firstIndex(axis.length, (index) => isReached(placeOf(index)));
 }
 
 interface Found {

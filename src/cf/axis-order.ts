@@ -46,3 +46,14 @@ export function regularAxis(values: readonly number[] | Float64Array): RegularAx
     if (!(Math.abs(values[index]! - first - index * step) <= TOLERANCE * Math.abs(step))) return undefined;
   return { first, step };
 }
+
+/** Returns the first index below a length of which a condition is true that is true of all after it; the length if there is none. */
+export function firstIndex(length: number, isReached: (index: number) => boolean): number {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isReached(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

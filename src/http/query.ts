@@ -54,6 +54,12 @@ export function readInteger(name: string, text: string, least: number, greatest:
   throw wrongParameter(name, "int_parsing", expected, text);
 }
 
+/** Returns an index of an axis, which counts from the end if it is negative. @throws ZpublishError `invalid-query` if there is none */
+export function indexWithin(name: string, index: number, length: number): number {
+  if (index >= -length && index < length) return index < 0 ? index + length : index;
+  throw wrongParameter(name, "index_error", `an index from ${-length} to ${length - 1}`, `${index}`);
+}
+
 /**
  * Creates the error of a parameter that does not apply, answered 422 with what was expected and received.
  * @param parameter Its name; in a body, the place of what is wrong: `line 3, lat`.

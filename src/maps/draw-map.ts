@@ -14,14 +14,16 @@ export interface SampledValues {
   readonly height: number;
 }
 
-/** A map, and how its values become colours. */
-export interface MapTask extends SampledValues {
-  readonly colours: ValueColours;
-}
+/** A map, or the values of its pixels, and how they become colours. */
+export type MapTask = { readonly colours: ValueColours } & (
+  | SampledValues
+  | ({ readonly pixels: Float64Array } & Pick<SampledValues, "width" | "height">)
+);
 
 /** Draws a map as a PNG whose missing values are transparent. Runs in the pool. */
-export default function drawMap({ colours, ...values }: MapTask): Uint8Array {
-  return encodeValues(pixelValues(values), values.width, values.height, colours);
+export default function drawMap(task: MapTask): Uint8Array {
+  const pixels = "pixels" in task ? task.pixels : pixelValues(task);
+  return encodeValues(pixels, task.width, task.height, task.colours);
 }
 
 /** Returns the value of each pixel, row by row from the north; NaN if it is missing, or if the pixel is beside the grid. */
@@ -79,14 +81,15 @@ function interpolated(
   const nearest = down < 0.5 ? (across < 0.5 ? topLeft : topRight) : across < 0.5 ? bottomLeft : bottomRight;
   if (Number.isNaN(nearest)) return Number.NaN;
   let [present, weight] = [0, 0];
-  const add = (value: number, share: number) => {
-    if (Number.isNaN(value)) return;
+  for (const [value, share] of [
+    [topLeft, top * left],
+    [topRight, top * right],
+    [bottomLeft, bottom * left],
+    [bottomRight, bottom * right],
+  ] as const) {
+    if (Number.isNaN(value)) continue;
     present += value * share;
     weight += share;
-  };
-  add(topLeft, top * left);
-  add(topRight, top * right);
-  add(bottomLeft, bottom * left);
-  add(bottomRight, bottom * right);
+  }
   return present / weight;
 }

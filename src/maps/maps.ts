@@ -9,9 +9,9 @@ export type { MapCrs, MapExtent, MapFrame };
 
 /** How the values of a map become colours. */
 export interface MapStyle {
-  /** Values of the first and the last colour. Default: that of the layer. */
+  /** Values of the first and the last colour. Default: that of the variable. */
   readonly range?: readonly [low: number, high: number] | undefined;
-  /** Default: that of the layer. */
+  /** Default: a sequential one, or a diverging one if the range is symmetric. */
   readonly scale?: ColourScaleName | undefined;
   /** Whether the scale begins with the colour of its greatest value. Default false. */
   readonly isReversed?: boolean | undefined;
@@ -26,12 +26,12 @@ export interface MapOptions extends MapStyle {
 }
 
 /**
- * What a map shows of the axes that do not lie on the Earth, by dimension: a label, `nearest::label` (also `ffill`, `bfill`, `exact`), or
- * an index. `time` is the axis of times whatever its name. Others show the last time, and else the first step.
+ * What a map shows of the axes that do not lie on the Earth, by dimension: an index, or a label, which may begin with `nearest::`,
+ * `ffill::` or `bfill::`. `time` is the axis of times whatever its name. Others show the last time, and else the first step.
  */
-export type MapSteps = ReadonlyMap<string, { readonly label: string } | { readonly index: number }>;
+export type MapSteps = ReadonlyMap<string, number | string>;
 
-/** A category of a layer. */
+/** A category of values. */
 export interface MapCategory {
   readonly value: number;
   /** `#rrggbb` */
@@ -40,7 +40,7 @@ export interface MapCategory {
   readonly meaning: string | undefined;
 }
 
-/** What maps of a variable have in common, as far as its values are not read. */
+/** What maps of a variable have in common. */
 export interface MapPlace {
   /** Long name, or another attribute that describes it, or else path. */
   readonly title: string;
@@ -59,44 +59,36 @@ export interface MapPlace {
   readonly categories: readonly MapCategory[] | undefined;
 }
 
-/** What maps of a variable have in common. */
-export interface MapLayer extends MapPlace {
-  readonly range: readonly [low: number, high: number];
-  readonly scale: ColourScaleName;
+/** A map as a PNG, whose missing values are transparent. Its ETag is known before it is drawn. */
+export interface MapPicture extends BodyReply {
+  /** Tells whether the picture is still the same: coordinates and chunks were not written over. Takes microseconds; false if it would have to wait. */
+  isCurrent(): boolean;
 }
 
 /** Draws maps of variables. Everything is computed in the pool; pictures are cached apart from chunks. */
 export interface Maps {
-  /** Describes the maps of a variable, of which coordinates alone are read. @throws as `layer` */
-  place(snapshot: DatasetView, array: ArrayView): Promise<MapPlace>;
   /**
-   * Describes the maps of a variable. The range is that of some of its values.
+   * Describes the maps of a variable, by its coordinates alone. All other functions take what this one returns.
    * @throws ZpublishError `not-found` if it has none, saying why
    */
-  layer(snapshot: DatasetView, array: ArrayView): Promise<MapLayer>;
+  place(snapshot: DatasetView, array: ArrayView): Promise<MapPlace>;
+  /** Chooses the values of the first and the last colour by some values of the variable. */
+  range(place: MapPlace): Promise<readonly [low: number, high: number]>;
   /**
-   * Replies with a map as a PNG, whose missing values are transparent. Its ETag is known before anything is drawn.
-   * @throws ZpublishError as `layer`; `invalid-query` if a step is none; `too-large` if the map would be made of too many chunks
+   * Replies with a map.
+   * @throws ZpublishError `invalid-query` if a step is none; `too-large` if the map would be made of too many chunks
    */
-  draw(
-    snapshot: DatasetView,
-    array: ArrayView,
-    frame: MapFrame,
-    steps: MapSteps,
-    options?: MapOptions,
-  ): Promise<BodyReply>;
+  draw(place: MapPlace, frame: MapFrame, steps: MapSteps, options?: MapOptions): Promise<MapPicture>;
   /** Reads the value in the middle of a map; undefined if it is missing, or if there is no cell. @throws as `draw` */
   valueAt(
-    snapshot: DatasetView,
-    array: ArrayView,
+    place: MapPlace,
     frame: MapFrame,
     steps: MapSteps,
     signal: AbortSignal,
   ): Promise<number | undefined>;
-  /** Replies with the colours of a layer as a PNG: from the least to the greatest value, or one stripe for each category. */
+  /** Replies with the colours of maps as a PNG: from the least to the greatest value, or one stripe for each category. */
   legend(
-    snapshot: DatasetView,
-    array: ArrayView,
+    place: MapPlace,
     size: { readonly width: number; readonly height: number },
     style?: MapStyle,
   ): Promise<BodyReply>;

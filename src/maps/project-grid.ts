@@ -7,6 +7,7 @@ import {
   type MapFrame,
   type MapGrid,
   medianStep,
+  outerEdges,
   placesOf,
   positionsOf,
 } from "./sample-grid.js";
@@ -142,12 +143,8 @@ function extentOf(grid: PixelGrid): MapExtent | undefined {
   else {
     const { y, x, projection } = grid;
     const converter = proj4(projection.definition);
-    const edge = ({ centres }: GridAxis, at: number) => {
-      const last = centres.length - 1;
-      const [first, end] = [
-        centres[0]! - (centres[1]! - centres[0]!) / 2,
-        centres[last]! + (centres[last]! - centres[last - 1]!) / 2,
-      ];
+    const edge = (axis: GridAxis, at: number) => {
+      const [first, end] = outerEdges(axis);
       return (first + ((end - first) * at) / (SAMPLES - 1)) * projection.scale;
     };
     for (let row = 0; row < SAMPLES; row++)

@@ -1,5 +1,5 @@
 import type { CoordinateAxis } from "../cf/axis-labels.js";
-import { continuedLongitudes, orderOf, type RegularAxis, regularAxis } from "../cf/axis-order.js";
+import { continuedLongitudes, firstIndex, orderOf, type RegularAxis, regularAxis } from "../cf/axis-order.js";
 import type { GridProjection } from "../cf/grid-mapping.js";
 
 /** Coordinate systems of maps. Boxes are x before y in all of them: WMS 1.3.0 has it the other way round for EPSG:4326. */
@@ -88,6 +88,13 @@ export function gridAxis(axis: CoordinateAxis): GridAxis | string {
   return found;
 }
 
+/** Returns the outer edges of the first and the last cell of an axis. */
+export function outerEdges({ centres }: GridAxis): [first: number, last: number] {
+  const last = centres.length - 1;
+  const half = (cell: number, neighbour: number) => (centres[cell]! - centres[neighbour]!) / 2;
+  return [centres[0]! + half(0, 1), centres[last]! + half(last, last - 1)];
+}
+
 /** Web Mercator (EPSG:3857): the radius of its sphere in metres, and the latitude at which its square ends. */
 export const WEB_MERCATOR = { radius: 6_378_137, latitude: 85.05112877980659 } as const;
 const DEGREES = 180 / Math.PI;
@@ -108,23 +115,21 @@ export function placesOf({ crs, bbox: [west, south, east, north], width, height 
  * Returns where places lie along an axis, counted in cells: the first cell reaches from 0 to 1. Between the centres of an irregular axis
  * the scale is even, so that cells meet half-way.
  */
-export function positionsOf({ centres, regular, isLongitude }: GridAxis, places: Float64Array): Float64Array {
+export function positionsOf(axis: GridAxis, places: Float64Array): Float64Array {
+  const { centres, regular, isLongitude } = axis;
   const last = centres.length - 1;
   const isAscending = centres[last]! > centres[0]!;
   const position = regular
     ? (place: number) => (place - regular.first) / regular.step + 0.5
     : (place: number) => {
-        let [low, high] = [0, last - 1];
-        while (low < high) {
-          const middle = (low + high + 1) >> 1;
-          if (isAscending ? centres[middle]! <= place : centres[middle]! >= place) low = middle;
-          else high = middle - 1;
-        }
+        const after = firstIndex(last, (cell) =>
+          isAscending ? centres[cell]! > place : centres[cell]! < place,
+        );
+        const low = Math.max(0, after - 1);
         return low + 0.5 + (place - centres[low]!) / (centres[low + 1]! - centres[low]!);
       };
   if (!isLongitude) return places.map(position);
-  const [end, inner] = isAscending ? [0, 1] : [last, last - 1];
-  const west = centres[end]! - (centres[inner]! - centres[end]!) / 2;
+  const west = Math.min(...outerEdges(axis));
   return places.map((place) => position(place - Math.floor((place - west) / 360) * 360));
 }
 
@@ -143,45 +148,33 @@ export function axisTable(
     if (cell >= 0 && cell < length) return cell;
     return isCyclic && position >= -SEAM && position < length + SEAM ? (cell < 0 ? 0 : length - 1) : -1;
   };
-  // Of the two cells around a place, the one before it.
-  const before = (position: number) => Math.floor(position - 0.5);
+  const cells = Int32Array.from(positions, cellAt);
+  if (!isLinear) return { ...numbered(cells), next: undefined, share: undefined };
   const inside = (cell: number) =>
     isCyclic ? (cell + length) % length : Math.min(Math.max(cell, 0), length - 1);
-  const nearest = Int32Array.from(positions, cellAt);
-  if (!isLinear) return { ...numbered([nearest]), next: undefined, share: undefined };
-  const hides = (pixel: number) => nearest[pixel] === -1;
-  const first = Int32Array.from(positions, (each, at) => (hides(at) ? -1 : inside(before(each))));
-  const second = Int32Array.from(positions, (each, at) => (hides(at) ? -1 : inside(before(each) + 1)));
-  const share = Float32Array.from(positions, (each) => each - 0.5 - before(each));
-  const { indexes, at } = numbered([first, second]);
-  return { indexes, at: at.subarray(0, positions.length), next: at.subarray(positions.length), share };
+  // Of the two cells around each place, the one before it; then all those after them.
+  const before = positions.map((position) => Math.floor(position - 0.5));
+  const both = new Int32Array(2 * cells.length);
+  for (const [pixel, cell] of cells.entries()) {
+    both[pixel] = cell < 0 ? -1 : inside(before[pixel]!);
+    both[cells.length + pixel] = cell < 0 ? -1 : inside(before[pixel]! + 1);
+  }
+  const { indexes, at } = numbered(both);
+  return {
+    indexes,
+    at: at.subarray(0, cells.length),
+    next: at.subarray(cells.length),
+    share: Float32Array.from(positions, (position, pixel) => position - 0.5 - before[pixel]!),
+  };
 }
 
 /** Lists the cells that occur, and where each is in the list. */
-function numbered(lists: readonly Int32Array[]): Pick<AxisTable, "indexes" | "at"> {
-  let [least, greatest] = [Number.POSITIVE_INFINITY, -1];
-  for (const list of lists) {
-    for (const cell of list) {
-      if (cell >= 0 && cell < least) least = cell;
-      if (cell > greatest) greatest = cell;
-    }
-  }
-  if (greatest === -1) return { indexes: new Int32Array(0), at: joinedLists(lists, () => -1) };
-  const places = new Int32Array(greatest - least + 1);
-  for (const list of lists) for (const cell of list) if (cell >= 0) places[cell - least] = 1;
-  let count = 0;
-  for (let index = 0; index < places.length; index++) if (places[index] === 1) places[index] = ++count;
-  const indexes = new Int32Array(count);
-  for (let index = 0; index < places.length; index++)
-    if (places[index]! > 0) indexes[places[index]! - 1] = index + least;
-  return { indexes, at: joinedLists(lists, (cell) => (cell < 0 ? -1 : places[cell - least]! - 1)) };
-}
-
-function joinedLists(lists: readonly Int32Array[], change: (cell: number) => number): Int32Array {
-  const joined = new Int32Array(lists.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const list of lists) for (const cell of list) joined[at++] = change(cell);
-  return joined;
+function numbered(cells: Int32Array): Pick<AxisTable, "indexes" | "at"> {
+  const indexes = Int32Array.from(new Set(cells))
+    .filter((cell) => cell >= 0)
+    .sort();
+  const places = new Map(Array.from(indexes, (cell, at) => [cell, at]));
+  return { indexes, at: cells.map((cell) => places.get(cell) ?? -1) };
 }
 
 /** Samples a grid of latitudes and longitudes: a row of pixels shows a row of cells, a column one column. */

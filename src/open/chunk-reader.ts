@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { indexesIn } from "../collections/combinations.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
+import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import { elementCount, gridShapeOf } from "../model/data-tree.js";
 import {
   type ChunkReader,
@@ -60,41 +61,34 @@ export function isReadForWorkers(source: ChunkSource): boolean {
   return (source.kind === "files" || source.kind === "shards") && source.objects !== undefined;
 }
 
-/** The last look at the chunks of an array. */
-interface Look {
-  readonly version: Promise<string>;
-  readonly untilMs: number;
-  /** Tells without waiting that nothing has changed since; undefined if that cannot be told, or is not known yet. */
-  isUnchanged: StoredVersion["isUnchanged"];
-}
+/** Version of chunks that are never rewritten in place. */
+export const FIXED: StoredVersion = Object.freeze({ token: "", isUnchanged: () => true });
 
-const looks = new WeakMap<StoredArray, Look>();
+/** The last look at the chunks of an array, or the one under way. */
+const looks = new WeakMap<StoredArray, MaybePromise<StoredVersion>>();
 
 /**
  * Looks up what tells values of an array from those before its chunks were rewritten in place, which leaves a dataset as it is if they are
- * local files; empty for others. A look at n chunks holds for n - 1 ms, since it takes 20 µs each, and as long as the files of few chunks
- * are unchanged.
+ * local files; an empty token for others. A look at n chunks holds for n - 1 ms, since it takes 20 µs each, and as long as the files of few
+ * chunks are unchanged.
  */
-export async function versionInPlace(stored: StoredArray): Promise<string> {
+export function versionInPlace(stored: StoredArray): MaybePromise<StoredVersion> {
   const files = stored.axes === undefined ? stored.chunks : (stored.v3?.files ?? stored.chunks);
-  if (isReadForWorkers(files)) return "";
+  if (isReadForWorkers(files)) return FIXED;
   const known = looks.get(stored);
-  if (known !== undefined && (performance.now() < known.untilMs || known.isUnchanged?.()))
-    return known.version;
-  const grid = gridShapeOf(stored.shape, stored.chunkShape);
-  const found = lookAtChunks(stored.chunks, grid);
-  const look: Look = {
-    version: found.then(({ token }) => token!),
-    untilMs: performance.now() + elementCount(grid) - 1,
-    isUnchanged: undefined,
-  };
+  if (known instanceof Promise || known?.isUnchanged?.()) return known;
+  const look = lookAtChunks(stored);
   looks.set(stored, look);
-  look.version.catch(() => looks.delete(stored));
-  look.isUnchanged = (await found).isUnchanged;
-  return look.version;
+  look.then(
+    (found) => looks.set(stored, found),
+    () => looks.delete(stored),
+  );
+  return look;
 }
 
-async function lookAtChunks(chunks: ChunkSource, grid: readonly number[]): Promise<StoredVersion> {
+async function lookAtChunks({ chunks, shape, chunkShape }: StoredArray): Promise<StoredVersion> {
+  const grid = gridShapeOf(shape, chunkShape);
+  const untilMs = performance.now() + elementCount(grid) - 1;
   const reader = openChunkReader(chunks);
   const slice = createSlice();
   const hash = createHash("sha256");
@@ -105,5 +99,6 @@ async function lookAtChunks(chunks: ChunkSource, grid: readonly number[]): Promi
     hash.update(`${version.token}\n`);
     if (slice.isOver()) await slice.next();
   }
-  return combineStored(versions, () => hash.digest("base64url"));
+  const { token, isUnchanged } = combineStored(versions, () => hash.digest("base64url"));
+  return { token, isUnchanged: () => performance.now() < untilMs || isUnchanged?.() === true };
 }

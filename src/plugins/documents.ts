@@ -1,10 +1,13 @@
+import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetView } from "../dataset/dataset.js";
 import { type CooperativeTask, startCooperatively } from "../event-loop/cooperative-task.js";
 import { memoPromise } from "../event-loop/joined.js";
+import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import { type DocumentPieces, documentSteps } from "../http/create-document.js";
-import type { Document, DocumentReply } from "../http/reply.js";
+import type { Document, DocumentReply, Reply, RouteRequest } from "../http/reply.js";
 import type { JsonValue } from "../json/json-value.js";
 import { stringifyJsonPieces } from "../json/stringify-json.js";
+import type { MapPicture } from "../maps/maps.js";
 import type { PluginContext } from "./plugin.js";
 
 /**
@@ -46,6 +49,30 @@ export function jsonReply(
   content: () => JsonValue | CooperativeTask<JsonValue>,
 ): DocumentReply | Promise<DocumentReply> {
   return documentReply(context, snapshot, name, path, "application/json", () => jsonPieces(content()));
+}
+
+/** Pictures of a snapshot that are remembered: one takes about a kilobyte. */
+const MAX_PICTURES = 1_024;
+
+/**
+ * Replies with the picture of a dataset that was made for the same address, if it is still the same; else with `make()`, which is remembered
+ * if it is a picture.
+ */
+export function pictureReply(
+  { memo, datasets }: Pick<PluginContext, "memo" | "datasets">,
+  { params, rawPath, query }: RouteRequest,
+  make: () => Promise<Reply | MapPicture>,
+): MaybePromise<Reply> {
+  const pictures = memo(datasets.get(params.dataset_id!), "pictures", () =>
+    createBoundedMap<MapPicture>({ maxEntries: MAX_PICTURES }),
+  );
+  const address = `${rawPath}?${query}`;
+  const known = pictures.get(address);
+  if (known?.isCurrent()) return known;
+  return make().then((reply) => {
+    if ("isCurrent" in reply) pictures.set(address, reply);
+    return reply;
+  });
 }
 
 const XML_ENTITIES: Readonly<Record<string, string>> = {

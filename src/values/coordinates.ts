@@ -2,7 +2,6 @@ import type { CoordinateAxis } from "../cf/axis-labels.js";
 import { axisRole } from "../cf/axis-roles.js";
 import {
   type CellBox,
-  type CellPlaces,
   type CellSearch,
   cellBoxSteps,
   cellSearchSteps,
@@ -22,10 +21,11 @@ import { createBoundedMap } from "../collections/bounded-map.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { runCooperatively } from "../event-loop/cooperative-task.js";
-import { type Joined, joined, memoPromise } from "../event-loop/joined.js";
+import { memoPromise } from "../event-loop/joined.js";
 import type { Variable } from "../model/data-tree.js";
-import { versionInPlace } from "../open/chunk-reader.js";
-import type { AxisSelection, Coordinates, CoordinateValues, ValueBlock } from "./values.js";
+import { FIXED, versionInPlace } from "../open/chunk-reader.js";
+import { combineStored, type StoredVersion } from "../zarr/chunk-reader.js";
+import type { AxisSelection, Coordinates, CoordinateValues, GridCells, ValueBlock } from "./values.js";
 
 /** Reads stored values. */
 type ReadStored = (
@@ -36,12 +36,12 @@ type ReadStored = (
 
 /** Memory of latitudes and longitudes of cells that are kept for further look-ups. */
 const MAX_CELL_BYTES = 512 * 2 ** 20;
-/** Bytes of one cell: its latitude and longitude, a point and a place in a block. */
-const CELL_BYTES = 44;
+/** Bytes of one cell: its latitude and longitude, a point, and its share of the balls around. */
+const CELL_BYTES = 51;
 
 /** Cells of a grid, and what finds the nearest one, made at the first call. */
 interface Cells {
-  readonly places: CellPlaces<Float64Array>;
+  readonly places: Omit<GridCells, "version">;
   readonly search: () => Promise<CellSearch>;
 }
 
@@ -63,22 +63,25 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
     const { variables, place, gridsOf, kept, versionOf } = memoOf(snapshot);
     const named = variable.dims.map((dim) => dimensionCoordinate(variables, variable, dim));
     const placement = place(variable);
+    const versions = await Promise.all(named.map((each) => (each === undefined ? [] : versionOf(each.path))));
     const axes = variable.dims.map(async (dim, index): Promise<CoordinateAxis> => {
       const coordinate = named[index];
       if (coordinate === undefined)
         return { ...axisOf(dim, variable.shape[index]!), variable: undefined, ...NO_COORDINATE };
       const isEast =
         isLongitudes(coordinate) || (placement?.isDegrees === true && placement.plane.x === index);
-      const version = await versionOf(coordinate.path);
+      const { token } = versions[index] as StoredVersion;
       // One object for all arrays: look-ups keep what they know of it.
-      return kept(`${isEast} ${coordinate.path}`, version, () =>
-        readAxis(read, snapshot, coordinate, isEast),
-      );
+      return kept(`${isEast} ${coordinate.path}`, token!, () => readAxis(read, snapshot, coordinate, isEast));
     });
-    return { axes: await Promise.all(axes), ...georeferenceOf(placement, named, () => gridsOf(variable)) };
+    return {
+      axes: await Promise.all(axes),
+      version: combineStored(versions.flat(), String),
+      ...georeferenceOf(placement, named, () => gridsOf(variable)),
+    };
   }
 
-  async function cellsOf(snapshot: DatasetSnapshot, array: ServedArray): Promise<Cells> {
+  async function cellsOf(snapshot: DatasetSnapshot, array: ServedArray) {
     const { grid } = await coordinates(snapshot, array);
     if (grid === undefined)
       throw new ZpublishError(
@@ -86,22 +89,25 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
         `'${array.variable.path}' has no latitudes and longitudes of cells`,
       );
     const paths = [grid.latitude, grid.longitude];
-    const versions = await Promise.all(paths.map(memoOf(snapshot).versionOf));
-    const { id, revision, state } = snapshot;
-    const key = JSON.stringify([id, revision, state, paths, versions]);
+    const version = combineStored(await Promise.all(paths.map(memoOf(snapshot).versionOf)), String);
+    const { identity, id, revision, state } = snapshot;
+    const key = JSON.stringify([identity, id, revision, state, paths, version.token]);
     const [rows, columns] = snapshot.arrays.get(grid.latitude)!.variable.shape.slice(-2) as [number, number];
-    const found = cells.get(key);
-    if (found !== undefined) return found.made;
-    const made = readCells(read, snapshot, paths, { rows, columns });
-    cells.set(key, { made, byteLength: rows * columns * CELL_BYTES });
-    made.catch(() => cells.delete(key));
-    return made;
+    let made = cells.get(key)?.made;
+    if (made === undefined) {
+      made = readCells(read, snapshot, paths, { key, rows, columns });
+      cells.set(key, { made, byteLength: rows * columns * CELL_BYTES });
+      made.catch(() => cells.delete(key));
+    }
+    return { ...(await made), version };
   }
 
   return {
     coordinates,
-    cellPlaces: async (snapshot: DatasetSnapshot, array: ServedArray) =>
-      (await cellsOf(snapshot, array)).places,
+    async cellPlaces(snapshot: DatasetSnapshot, array: ServedArray): Promise<GridCells> {
+      const { places, version } = await cellsOf(snapshot, array);
+      return { ...places, version };
+    },
     async cellBox(snapshot: DatasetSnapshot, array: ServedArray, latitudes, longitudes): Promise<CellBox> {
       const { places } = await cellsOf(snapshot, array);
       return runCooperatively(cellBoxSteps(places, latitudes, longitudes));
@@ -133,7 +139,7 @@ async function readCells(
   read: ReadStored,
   snapshot: DatasetSnapshot,
   paths: readonly string[],
-  size: { readonly rows: number; readonly columns: number },
+  size: Pick<GridCells, "key" | "rows" | "columns">,
 ): Promise<Cells> {
   const [latitudes, longitudes] = await Promise.all(
     paths.map((path) => readPlaces(read, snapshot, snapshot.arrays.get(path)!)),
@@ -182,15 +188,9 @@ function createMemo({ arrays, tree, immutable }: DatasetSnapshot) {
   const variables = variablesOf(arrays);
   type Kept = { readonly version: string; readonly memo: ReturnType<typeof memoPromise<CoordinateAxis>> };
   const memos = new Map<string, Kept>();
-  const lookups = new Map<string, Joined<[], string>>();
   return {
-    /** Returns the version of a coordinate. Arrays that are asked about at the same time share one look-up. */
-    async versionOf(path: string): Promise<string> {
-      if (immutable) return "";
-      const lookup = lookups.get(path) ?? joined(() => versionInPlace(arrays.get(path)!.stored));
-      lookups.set(path, lookup);
-      return lookup();
-    },
+    /** Returns the version of a coordinate. */
+    versionOf: async (path: string) => (immutable ? FIXED : versionInPlace(arrays.get(path)!.stored)),
     place: createPlacer({ variables, attrs: tree.root.attrs }),
     gridsOf: createGridFinder(variables.values()),
     variables,

@@ -4,6 +4,7 @@ import type { Georeference } from "../cf/placement.js";
 import type { NumericArray } from "../codec/items/item-values.js";
 import type { ArrayView, DatasetView } from "../dataset/dataset.js";
 import type { DataType } from "../model/data-type.js";
+import type { StoredVersion } from "../zarr/chunk-reader.js";
 import type { PickedAxis } from "../zarr/plan/item-pick.js";
 
 export type { NumericArray };
@@ -76,6 +77,16 @@ export interface ReadCost {
 export interface Coordinates extends Georeference {
   /** One per axis of the array. */
   readonly axes: readonly CoordinateAxis[];
+  /** What tells them from those before their files were written over in place. */
+  readonly version: StoredVersion;
+}
+
+/** Latitudes and longitudes of the cells of a grid, in memory that threads share. */
+export interface GridCells extends CellPlaces<Float64Array> {
+  /** Name of these cells in this process. */
+  readonly key: string;
+  /** As in {@link Coordinates}. */
+  readonly version: StoredVersion;
 }
 
 /** Reads coordinates, each once for a snapshot. Look-ups of labels are in `cf/axis-labels.ts`. */
@@ -83,11 +94,10 @@ export interface CoordinateValues {
   /** Describes the axes of an array, and how it lies on the Earth. @throws what reading coordinates throws */
   coordinates(snapshot: DatasetView, array: ArrayView): Promise<Coordinates>;
   /**
-   * Returns the latitudes and longitudes of the cells of an array's grid, in memory that threads share. The same object while they are the
-   * same, unless it was not used lately.
+   * Returns the latitudes and longitudes of the cells of an array's grid.
    * @throws ZpublishError `invalid-query` if the array has none, or if they move from one step to the next
    */
-  cellPlaces(snapshot: DatasetView, array: ArrayView): Promise<CellPlaces<Float64Array>>;
+  cellPlaces(snapshot: DatasetView, array: ArrayView): Promise<GridCells>;
   /**
    * Returns the smallest box of rows and columns that holds all cells of a region, by their latitudes and longitudes; empty if there are
    * none. Longitudes go eastward from the first bound.
@@ -101,7 +111,7 @@ export interface CoordinateValues {
     longitudes: DegreeBounds,
   ): Promise<CellBox>;
   /**
-   * Finds the nearest cell to each place by great-circle distance.
+   * Finds the nearest cell to each place by great-circle distance, of equally near ones the first in C order.
    * @throws ZpublishError `invalid-query`, as `cellBox`, or if a place is none
    */
   nearestCells(

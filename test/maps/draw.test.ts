@@ -68,6 +68,34 @@ t.test("a chunk that is written over is drawn again, and what is cached stays", 
   t.equal((await tile("2/3/2")).etag, east.etag, "tiles of other chunks stay what they are");
 });
 
+t.test("coordinates that are written over in place move the picture", async (t) => {
+  const directory = await makeDirectory(t);
+  const south = Buffer.concat([
+    chunkOf(90, 20).subarray(0, 4 * 90 * 45),
+    chunkOf(90, 30).subarray(0, 4 * 90 * 45),
+  ]);
+  await writeFiles(directory, earth(90, { "0.0": south }));
+  const dataset = { id: "d", location: directory, immutable: false, encoding: {}, variables: {} };
+  const { get } = await startServer(t, { datasets: [dataset] });
+  for (const path of [
+    "tiles/v/2/0/1.png?range=0,255",
+    "wms?request=GetMap&layers=v&crs=CRS:84&bbox=-180,0,-90,90&width=256&height=256&transparent=true&colorscalerange=0,255",
+  ]) {
+    const show = async () => {
+      const answer = await get(`/datasets/d/${path}`);
+      const { indices } = decodePng(new Uint8Array(await answer.arrayBuffer()));
+      return { first: indices[0]! - 1, etag: answer.headers.get("etag") };
+    };
+    await writeFiles(directory, { "lat/0": degrees(89.5, -1, 180) });
+    const before = await show();
+    t.same(await show(), before);
+    await writeFiles(directory, { "lat/0": degrees(-89.5, 1, 180) });
+    const after = await show();
+    t.not(after.etag, before.etag, path);
+    t.not(after.first, before.first, path);
+  }
+});
+
 t.test("a tile of too many chunks is 413, unless overviews have fewer", async (t) => {
   const directory = await makeDirectory(t);
   await writeFiles(directory, earth(256, {}, 1_024));

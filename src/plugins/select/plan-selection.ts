@@ -11,6 +11,7 @@ import {
   type Group,
   indexOf,
   indexRange,
+  indexWithin,
   labelSelection,
   pickedLength,
   type StepSelection,
@@ -260,13 +261,8 @@ async function selectAxis(
 ): Promise<StepSelection> {
   const empty = (expected: string, received: string) =>
     wrongParameter(parameter, "empty_selection", expected, received);
-  if (query.kind === "indexes") {
-    const indexes = query.indexes.map((index) => {
-      if (index >= -length && index < length) return index < 0 ? index + length : index;
-      throw wrongParameter(parameter, "index_error", `an index from ${-length} to ${length - 1}`, `${index}`);
-    });
-    return listOf(indexes);
-  }
+  if (query.kind === "indexes")
+    return listOf(query.indexes.map((index) => indexWithin(parameter, index, length)));
   if (query.kind === "slice") {
     const selection = sliceOf(query, length);
     if (pickedLength(selection) > 0) return { selection, kind: "steps" };

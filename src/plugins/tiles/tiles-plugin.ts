@@ -2,9 +2,11 @@ import {
   type ArrayView,
   COLOUR_QUERY,
   colourTable,
+  type DatasetView,
   findArray,
-  type MapLayer,
+  type MapFrame,
   type MapOptions,
+  type MapPlace,
   type MapSteps,
   type Plugin,
   type PluginContext,
@@ -12,6 +14,7 @@ import {
   parseColourRange,
   parseColourScale,
   parseQuery,
+  pictureReply,
   type QueryParameter,
   type Reply,
   type Route,
@@ -96,120 +99,108 @@ function tileRoute(context: PluginContext): Route {
       ranged: true,
       isBounded: true,
     },
-    handler: (request) => serveTile(context, request),
+    handler: (request) =>
+      pictureReply(context, request, async () => {
+        const frame = frameOf(request.params);
+        const { place, query } = await layerOf(context, request);
+        return context.maps.draw(place, frame, query.steps, query);
+      }),
   };
 }
 
 /** Routes of what the tiles of a variable have in common. */
 function layerRoutes(context: PluginContext): Route[] {
+  const route = (
+    file: string,
+    contentType: string,
+    summary: string,
+    reply: (layer: Layer, request: RouteRequest) => Promise<Reply>,
+  ): Route => ({
+    path: `${TILES}/${file}`,
+    priority: "page",
+    operation: {
+      summary,
+      contentType,
+      parameters: PARAMETERS,
+      query: TILE_QUERY,
+      ranged: contentType === "image/png",
+    },
+    handler: async (request) => reply(await layerOf(context, request), request),
+  });
+  const json = ({ snapshot }: Layer, content: object) => ({
+    kind: "document" as const,
+    document: context.createDocument(JSON.stringify(content), "application/json"),
+    cacheControl: snapshot.cacheControl,
+  });
   return [
-    {
-      path: `${TILES}/tilejson.json`,
-      priority: "page",
-      operation: {
-        summary: "TileJSON 3 of a variable: address, zooms and bounds of its tiles",
-        contentType: "application/json",
-        parameters: PARAMETERS,
-        query: TILE_QUERY,
-      },
-      handler: async (request) => {
-        const { snapshot, array, layer } = await layerOf(context, request);
-        return {
-          ...documentOf(context, tileJson(request, array, layer)),
-          cacheControl: snapshot.cacheControl,
-          quotesAddress: true,
-        };
-      },
-    },
-    {
-      path: `${TILES}/legend.json`,
-      priority: "page",
-      operation: {
-        summary: "Colours of a variable's tiles, and what they mean",
-        contentType: "application/json",
-        parameters: PARAMETERS,
-        query: TILE_QUERY,
-      },
-      handler: async (request) => {
-        const { snapshot, array, layer, query } = await layerOf(context, request);
-        return {
-          ...documentOf(context, legendDocument(array, layer, query)),
-          cacheControl: snapshot.cacheControl,
-        };
-      },
-    },
-    {
-      path: `${TILES}/legend.png`,
-      priority: "page",
-      operation: {
-        summary: "Colours of a variable's tiles as a picture, least value first",
-        contentType: "image/png",
-        parameters: PARAMETERS,
-        query: TILE_QUERY,
-        ranged: true,
-      },
-      handler: async (request) => {
-        const { snapshot, array, query } = await layerOf(context, request);
-        return context.maps.legend(snapshot, array, LEGEND, query);
-      },
-    },
+    route(
+      "tilejson.json",
+      "application/json",
+      "TileJSON 3 of a variable: address, zooms and bounds of its tiles",
+      async (layer, request) => ({ ...json(layer, tileJson(request, layer)), quotesAddress: true }),
+    ),
+    route(
+      "legend.json",
+      "application/json",
+      "Colours of a variable's tiles, and what they mean",
+      async (layer) => json(layer, await legendDocument(context, layer)),
+    ),
+    route(
+      "legend.png",
+      "image/png",
+      "Colours of a variable's tiles as a picture, least value first",
+      ({ place, query }) => context.maps.legend(place, LEGEND, query),
+    ),
   ];
 }
 
-function documentOf(context: PluginContext, content: object) {
+/** A variable as a query asks for it. */
+interface Layer {
+  readonly snapshot: DatasetView;
+  readonly array: ArrayView;
+  readonly place: MapPlace;
+  readonly query: TileQuery;
+}
+
+async function layerOf(context: PluginContext, request: RouteRequest): Promise<Layer> {
+  const query = parseTileQuery(request.query);
+  const snapshot = context.datasets.get(request.params.dataset_id!);
+  const array = findArray(snapshot, request.params.var!);
+  const place = await context.maps.place(snapshot, array);
+  assertApplies(place, query);
+  return { snapshot, array, place, query };
+}
+
+/** Returns what a tile shows. @throws ZpublishError `not-found` if there is no such tile */
+function frameOf({ z, x, y }: RouteRequest["params"]): MapFrame {
+  const [, row, isDouble] = /^(\d+)(@2x)?\.png$/.exec(y!) ?? [];
+  const [zoom, column, line] = [z, x, row].map((text) =>
+    /^(?:0|[1-9]\d{0,9})$/.test(text ?? "") ? Number(text) : Number.NaN,
+  ) as [number, number, number];
+  const count = 2 ** zoom;
+  if (!(zoom <= MAX_ZOOM && column < count && line < count))
+    throw new ZpublishError(
+      "not-found",
+      `Tile '${z}/${x}/${y}' not found: expected z/x/y.png or z/x/y@2x.png of Web Mercator, z at most ${MAX_ZOOM}`,
+    );
+  const side = (2 * EDGE) / count;
+  const [west, north] = [column * side - EDGE, EDGE - line * side];
+  const pixels = isDouble === undefined ? TILE_PIXELS : 2 * TILE_PIXELS;
   return {
-    kind: "document",
-    document: context.createDocument(JSON.stringify(content), "application/json"),
-  } as const;
-}
-
-async function layerOf(context: PluginContext, { params, query }: RouteRequest) {
-  const parsed = parseTileQuery(query);
-  const snapshot = context.datasets.get(params.dataset_id as string);
-  const array = findArray(snapshot, params.var ?? "");
-  const layer = await context.maps.layer(snapshot, array);
-  assertApplies(layer, parsed);
-  return { snapshot, array, layer, query: parsed };
-}
-
-async function serveTile(context: PluginContext, request: RouteRequest): Promise<Reply> {
-  const { z, x, y, scale } = tileOf(request.params);
-  const { snapshot, array, query } = await layerOf(context, request);
-  const side = (2 * EDGE) / 2 ** z;
-  const [west, north] = [x * side - EDGE, EDGE - y * side];
-  const pixels = scale * TILE_PIXELS;
-  const view = {
     crs: "EPSG:3857",
     bbox: [west, north - side, west + side, north],
     width: pixels,
     height: pixels,
-  } as const;
-  return context.maps.draw(snapshot, array, view, query.steps, query);
+  };
 }
 
-/** Reads the place of a tile. @throws ZpublishError `not-found` if there is no such tile */
-function tileOf(params: RouteRequest["params"]) {
-  const { z = "", x = "", y = "" } = params;
-  const [, row = "", isDouble] = /^(\d+)(@2x)?\.png$/.exec(y) ?? [];
-  const [zoom, column, line] = [z, x, row].map((text) =>
-    /^(?:0|[1-9]\d{0,9})$/.test(text) ? Number(text) : Number.NaN,
-  );
-  const count = 2 ** zoom!;
-  if (zoom! <= MAX_ZOOM && column! < count && line! < count)
-    return { z: zoom!, x: column!, y: line!, scale: isDouble === undefined ? 1 : 2 };
-  throw new ZpublishError(
-    "not-found",
-    `Tile '${z}/${x}/${y}' not found: expected z/x/y.png or z/x/y@2x.png of Web Mercator, z at most ${MAX_ZOOM}`,
-  );
-}
-
-/** @throws ZpublishError `invalid-query` if the values of a layer have no such style */
+/** @throws ZpublishError `invalid-query` if values have no such style */
 function assertApplies(
-  { categories, isContinuous }: MapLayer,
+  { categories, isContinuous }: MapPlace,
   { range, scale, isReversed, isLinear }: TileQuery,
 ): void {
-  const refuse = (name: string, expected: string, received: string) => {
-    throw wrongParameter(name, "not_applicable", expected, received);
+  const refuse = (name: string, expected: string, received: unknown) => {
+    throw wrongParameter(name, "not_applicable", expected, `${received}`);
   };
   if (isLinear && !isContinuous)
     refuse(
@@ -218,85 +209,80 @@ function assertApplies(
       "linear",
     );
   if (categories === undefined) return;
-  if (range !== undefined) refuse("range", "no range, since values are categories", `${range}`);
+  if (range !== undefined) refuse("range", "no range, since values are categories", range);
   if (scale !== undefined) refuse("scale", "no scale, since values are categories", scale);
-  if (isReversed) refuse("reversed", "no scale, since values are categories", "true");
+  if (isReversed) refuse("reversed", "no scale, since values are categories", true);
 }
 
 /** Greatest zoom that a map asks for: beyond a pixel per cell, tiles only become larger. */
 const MAX_USEFUL_ZOOM = 22;
 
 /** Writes TileJSON 3.0.0 of a variable. */
-function tileJson({ serviceUrl, rawPath, query }: RouteRequest, array: ArrayView, layer: MapLayer): object {
-  const [west, south, east, north] = layer.extent ?? [-180, -90, 180, 90];
+function tileJson({ serviceUrl, rawPath, query }: RouteRequest, { array, place }: Layer): object {
+  const [west, south, east, north] = place.extent ?? [-180, -90, 180, 90];
   const folder = rawPath.slice(0, rawPath.lastIndexOf("/"));
-  const { variable } = array;
-  const rows = variable.shape[layer.y]!;
+  const rows = array.variable.shape[place.y]!;
   // Pixels of 256 per 360 degrees at zoom 0.
-  const zoom = Math.ceil(Math.log2(((rows / Math.max(north - south, 1e-6)) * 360) / 256));
-  const bounds = [
-    west,
-    Math.max(south, -WEB_MERCATOR.latitude),
-    Math.min(east, 180),
-    Math.min(north, WEB_MERCATOR.latitude),
-  ];
+  const zoom = Math.ceil(Math.log2(((rows / Math.max(north - south, 1e-6)) * 360) / TILE_PIXELS));
+  const { latitude } = WEB_MERCATOR;
   return {
     tilejson: "3.0.0",
-    name: layer.title,
+    name: place.title,
     scheme: "xyz",
     tiles: [`${serviceUrl}${folder}/{z}/{x}/{y}.png${query === "" ? "" : `?${query}`}`],
     minzoom: 0,
     maxzoom: Math.min(Math.max(zoom, 0), MAX_USEFUL_ZOOM),
-    bounds: east > 180 ? [-180, bounds[1], 180, bounds[3]] : bounds,
+    bounds: [
+      east > 180 ? -180 : west,
+      Math.max(south, -latitude),
+      Math.min(east, 180),
+      Math.min(north, latitude),
+    ],
   };
 }
 
 /** Writes the colours of a layer. */
-function legendDocument(
-  array: ArrayView,
-  layer: MapLayer,
-  { range, scale, isReversed = false }: TileQuery,
-): object {
+async function legendDocument({ maps }: PluginContext, { array, place, query }: Layer): Promise<object> {
   const { units } = array.variable.attrs;
-  const common = { title: layer.title, units: typeof units === "string" ? units : null };
-  if (layer.categories !== undefined)
+  const common = { title: place.title, units: typeof units === "string" ? units : null };
+  if (place.categories !== undefined)
     return {
       ...common,
-      categories: layer.categories.map(({ meaning = null, ...each }) => ({ ...each, meaning })),
+      categories: place.categories.map(({ meaning = null, ...each }) => ({ ...each, meaning })),
     };
-  const [low, high] = range ?? layer.range;
-  const name = scale ?? (range === undefined ? layer.scale : low === -high ? "rdbu" : "viridis");
-  const table = Buffer.from(colourTable(name, isReversed).subarray(3));
+  const { range = await maps.range(place), isReversed = false } = query;
+  const scale = query.scale ?? (range[0] === -range[1] ? "rdbu" : "viridis");
+  const table = Buffer.from(colourTable(scale, isReversed).subarray(3));
   const colours = Array.from(
     { length: table.length / 3 },
     (_, at) => `#${table.toString("hex", 3 * at, 3 * at + 3)}`,
   );
-  return { ...common, range: [low, high], scale: name, reversed: isReversed, colours };
+  return { ...common, range, scale, reversed: isReversed, colours };
 }
 
 /** Parses the query of tiles. Names of dimensions are not checked. @throws ZpublishError `invalid-query` */
 function parseTileQuery(query: string): TileQuery {
   const values = parseQuery(query, { once: ["{dim}"] });
-  const steps = new Map<string, { readonly label: string } | { readonly index: number }>();
+  const steps = new Map<string, number | string>();
   for (const [parameter, [text = ""]] of values) {
     if (STYLE.includes(parameter)) continue;
     const isIndex = parameter.startsWith(INDEX);
     const name = isIndex ? parameter.slice(INDEX.length) : parameter;
     if (steps.has(name))
       throw wrongParameter(parameter, "contradiction", `either it or 'isel.${name}'`, text);
-    const index = () => readInteger(parameter, text, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
-    steps.set(name, isIndex ? { index: index() } : { label: text });
+    const [least, greatest] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
+    steps.set(name, isIndex ? readInteger(parameter, text, least, greatest) : text);
   }
-  const one = <T extends string>(name: string, allowed: readonly T[]): T | undefined => {
-    const text = values.get(name)?.[0];
-    if (text === undefined || allowed.includes(text as T)) return text as T | undefined;
+  const isSecond = (name: string, allowed: readonly [string, string]): boolean => {
+    const text = values.get(name)?.[0] ?? allowed[0];
+    if (allowed.includes(text)) return text === allowed[1];
     throw wrongParameter(name, "enum", `one of ${allowed.join(", ")}`, text);
   };
   return {
     steps,
     range: parseColourRange(values.get("range")?.[0]),
     scale: parseColourScale(values.get("scale")?.[0]),
-    isReversed: one("reversed", ["true", "false"]) === "true",
-    isLinear: one("interpolate", ["nearest", "linear"]) === "linear",
+    isReversed: isSecond("reversed", ["false", "true"]),
+    isLinear: isSecond("interpolate", ["nearest", "linear"]),
   };
 }

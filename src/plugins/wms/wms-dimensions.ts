@@ -86,7 +86,7 @@ export function parseSteps(parameters: WmsParameters, place: MapPlace) {
     const expected = known.length === 0 ? "no dimension" : `one of ${known.join(", ")}`;
     throw wrongParameter(name, "InvalidDimensionValue", expected, name);
   }
-  const steps = new Map<string, { readonly label: string } | { readonly index: number }>();
+  const steps = new Map<string, number | string>();
   const shown: Record<string, string> = {};
   const warnings: string[] = [];
   for (const { name, parameter, axis, index } of dimensions) {
@@ -95,7 +95,7 @@ export function parseSteps(parameters: WmsParameters, place: MapPlace) {
     const isNearest = !isDefault && extentOf(axis).isNearest;
     const step = isDefault ? index : isNearest ? indexOf(axis, asked, "nearest") : undefined;
     const text = step === undefined ? asked! : wmsLabel(axis, step);
-    steps.set(axis.dim, step === undefined ? { label: text } : { index: step });
+    steps.set(axis.dim, step ?? text);
     shown[name] = text;
     if (asked === undefined) warnings.push(`Default value used: ${name}=${text}`);
     else if (isNearest && text !== asked) warnings.push(`Nearest value used: ${name}=${text}`);

@@ -8,6 +8,7 @@ import {
   type Plugin,
   type PluginContext,
   packageVersion,
+  pictureReply,
   placesOf,
   type QueryParameter,
   queryToken,
@@ -94,7 +95,7 @@ const wmsPlugin = {
         query: QUERY,
         isBounded: true,
       },
-      handler: (request) => answer(context, request),
+      handler: (request) => pictureReply(context, request, () => answer(context, request)),
     },
   ],
 } satisfies Plugin;
@@ -162,10 +163,10 @@ async function serveCapabilities(
   };
 }
 
-async function serveMap({ context, parameters, snapshot, array, place }: LayerRequest): Promise<Reply> {
+async function serveMap({ context, parameters, place }: LayerRequest): Promise<Reply> {
   parseFormat(parameters, "FORMAT", WMS_FORMATS.GetMap);
   const { steps, warnings } = parseSteps(parameters, place);
-  const reply = await context.maps.draw(snapshot, array, parseFrame(parameters), steps, {
+  const reply = await context.maps.draw(place, parseFrame(parameters), steps, {
     ...parseStyle(parameters, "STYLES", place.categories !== undefined),
     background: parseBackground(parameters),
   });
@@ -175,14 +176,14 @@ async function serveMap({ context, parameters, snapshot, array, place }: LayerRe
   return { ...reply, headers: [...(reply.headers ?? []), ["Warning", warning]] };
 }
 
-async function serveLegend({ context, parameters, snapshot, array, place }: LayerRequest): Promise<Reply> {
+async function serveLegend({ context, parameters, place }: LayerRequest): Promise<Reply> {
   parseFormat(parameters, "FORMAT", WMS_FORMATS.GetMap);
   const size = {
     width: parsePixels(parameters, "WIDTH", LEGEND.width),
     height: parsePixels(parameters, "HEIGHT", LEGEND.height),
   };
   const style = parseStyle(parameters, "STYLE", place.categories !== undefined);
-  return context.maps.legend(snapshot, array, size, style);
+  return context.maps.legend(place, size, style);
 }
 
 async function serveFeatureInfo(asked: LayerRequest): Promise<Reply> {
@@ -191,7 +192,7 @@ async function serveFeatureInfo(asked: LayerRequest): Promise<Reply> {
   const frame = parseFrame(parameters);
   const pixel = pixelFrame(frame, parsePixel(parameters, frame));
   const { steps, shown } = parseSteps(parameters, place);
-  const value = await context.maps.valueAt(snapshot, array, pixel, steps, request.signal);
+  const value = await context.maps.valueAt(place, pixel, steps, request.signal);
   const { path, attrs } = array.variable;
   const { unit = null } = variableFacts(attrs);
   const { kind, itemSize } = context.values.dataType(array, true);

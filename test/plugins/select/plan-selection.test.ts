@@ -72,7 +72,7 @@ function coordinatesOf({ dims, shape }: Variable): Coordinates {
       isLongitude: dim === "lon",
     };
   });
-  return { axes, crs: "degrees", grid: undefined };
+  return { axes, crs: "degrees", grid: undefined, version: { token: "" } };
 }
 
 /** Values that know all coordinates; nothing else can be read. */
@@ -295,7 +295,12 @@ t.test("a dimension of cells that is named like their latitudes is no latitude",
       variable: undefined,
       values: undefined,
     }));
-    return { axes, crs: undefined, grid: { latitude: "latitude", longitude: "longitude", y: 0, x: 1 } };
+    return {
+      ...coordinatesOf(variable),
+      axes,
+      crs: undefined,
+      grid: { latitude: "latitude", longitude: "longitude", y: 0, x: 1 },
+    };
   };
   const { asked, values } = curvedValues();
   const { variables } = await plan(swath, "var=rain&lat=1/2&lon=3/4", { ...values, coordinates });
@@ -309,7 +314,7 @@ t.test("coordinates of a projection are no latitudes, even if they are degrees",
   for (const crs of [undefined, { definition: "+proj=ob_tran", scale: 1 }]) {
     const coordinates: PlanValues["coordinates"] = async (_, { variable }) => {
       const axes = coordinatesOf(variable).axes.map((axis) => ({ ...axis, dim: `r${axis.dim}` }));
-      return { axes, crs, grid: undefined };
+      return { ...coordinatesOf(variable), axes, crs };
     };
     t.match(await refusal(plan(AIR, text, { coordinates })), {
       parameter: "latitude",

@@ -56,7 +56,10 @@ const COORDINATES: Pick<Values, "coordinates" | "cellBox" | "nearestCells" | "da
       return { ...common, ...none, variable: LABELS[dim] && dim, ...LABELS[dim] };
     });
     const grid = { latitude: "nav_lat", longitude: "nav_lon", y: 1, x: 2 };
-    return snapshot.id === "ice" ? { axes, crs: undefined, grid } : { axes, crs: "degrees", grid: undefined };
+    const version = { token: "" };
+    return snapshot.id === "ice"
+      ? { axes, version, crs: undefined, grid }
+      : { axes, version, crs: "degrees", grid: undefined };
   },
   cellBox: async () => ({ y: { begin: 0, count: 0, step: 1 }, x: { begin: 0, count: 0, step: 1 } }),
   nearestCells: async (_, __, places) => Array.from(places, () => ({ cell: -1, distance: Number.NaN })),
