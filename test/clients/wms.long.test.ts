@@ -1,9 +1,11 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { createMemorySource } from "../../src/open/memory-source.js";
+import { createMemorySource, type MemoryArray } from "../../src/open/memory-source.js";
+import { openBrowser } from "../support/clients/browser-page.js";
 import { commandOf, GENERATIONS, type Generation } from "../support/clients/client-generation.js";
 import { runCommand } from "../support/clients/fixtures.js";
+import { type MapPage, startMapPages } from "../support/clients/map-page.js";
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
 import { decodePng } from "../support/codec/decode-png.js";
 import { datasetOf } from "../support/datasets/sample-tree.js";
@@ -15,8 +17,8 @@ const RANGE = "COLORSCALERANGE=0,255";
 /** Values of cells of 5 degrees from the north pole and the date line on: no two rows, and no two columns, are alike. */
 const stored = (row: number, column: number, step: number) => ((row * 7 + column * 3) % 200) + 20 * step;
 
-/** Serves the whole Earth at two times: latitudes ascend, longitudes begin at Greenwich. */
-function serveEarth(t: Test) {
+/** Serves the whole Earth at two times: latitudes ascend, longitudes begin at Greenwich. @param more Further variables. */
+function serveEarth(t: Test, more: readonly MemoryArray[] = []) {
   const data = Float32Array.from({ length: 2 * ROWS * COLUMNS }, (_, at) => {
     const [step, cell] = [Math.floor(at / (ROWS * COLUMNS)), at % (ROWS * COLUMNS)];
     const [south, east] = [Math.floor(cell / COLUMNS), cell % COLUMNS];
@@ -34,6 +36,7 @@ function serveEarth(t: Test) {
     axis("lat", "degrees_north", ROWS, -87.5, 5),
     axis("lon", "degrees_east", COLUMNS, 2.5, 5),
     axis("time", "hours since 2020-01-01", 2, 0, 6),
+    ...more,
   ];
   const source = createMemorySource({ location: "memory", groups: [{ path: "/", arrays }] });
   return startServer(t, { datasets: [datasetOf("earth", source)] });
@@ -103,6 +106,10 @@ for (const generation of GENERATIONS) {
   });
 }
 
+/** Web Mercator: the radius of its sphere and half the side of its square in metres. */
+const RADIUS = 6_378_137;
+const SIDE = Math.PI * RADIUS;
+
 /** Parts of the Earth that are drawn in 72 × 36 pixels: west, north, east, south. */
 const WINDOWS = [
   [-180, 90, 180, -90],
@@ -116,20 +123,25 @@ function differing(found: readonly unknown[], expected: readonly unknown[]): num
   return found.filter((each, at) => String(each) !== String(expected[at])).length;
 }
 
-/** Returns the colours that maps of these windows have, row by row: red, green, blue. */
-function coloursOf(png: ReturnType<typeof decodePng>): number[][][] {
-  return WINDOWS.map(([west, north, east]) => {
-    const degrees = (east - west) / COLUMNS;
-    return Array.from({ length: ROWS * COLUMNS }, (_, at) => {
+/** Parts in metres of Web Mercator. If sides are not quite as 2 : 1, QGIS asks for a pixel more, and shrinks the picture. */
+const MERCATOR_WINDOWS = [
+  [-SIDE, SIDE / 2, SIDE, -SIDE / 2],
+  [-10_000_000, 2_000_000, -7_840_000, 920_000],
+  [15_000_000, 9_000_000, 17_160_000, 7_920_000],
+] as const;
+
+/** Returns the colours that maps of windows have, row by row: red, green, blue. */
+function coloursOf(png: ReturnType<typeof decodePng>, isMercator = false): number[][][] {
+  return (isMercator ? MERCATOR_WINDOWS : WINDOWS).map(([west, north, east, south]) =>
+    Array.from({ length: ROWS * COLUMNS }, (_, at) => {
       const [row, column] = [Math.floor(at / COLUMNS) + 0.5, (at % COLUMNS) + 0.5];
-      const value = stored(
-        Math.floor((90 - north + row * degrees) / 5),
-        Math.floor((180 + west + column * degrees) / 5),
-        1,
-      );
+      const [y, x] = [north + (row / ROWS) * (south - north), west + (column / COLUMNS) * (east - west)];
+      const latitude = isMercator ? (Math.atan(Math.sinh(y / RADIUS)) * 180) / Math.PI : y;
+      const longitude = isMercator ? (x / SIDE) * 180 : x;
+      const value = stored(Math.floor((90 - latitude) / 5), Math.floor((180 + longitude) / 5), 1);
       return png.colourOf(value + 1).slice(0, 3);
-    });
-  });
+    }),
+  );
 }
 
 /** A map by which the colours of values are known. */
@@ -184,7 +196,7 @@ url, parameters, windows, directory = sys.argv[1:]
 app = QgsApplication([], False)
 app.initQgis()
 found = {}
-for crs in ("EPSG:4326", "EPSG:3857", "CRS:84"):
+for crs, windows in json.loads(windows).items():
     # Or the parameters of the URL would be left out: capabilities have another one.
     source = urlencode(dict(IgnoreGetMapUrl=1, crs=crs, format="image/png", layers="v", styles="viridis", url=f"{url}?{parameters}"))
     layer = QgsRasterLayer(source, "v", "wms")
@@ -195,7 +207,7 @@ for crs in ("EPSG:4326", "EPSG:3857", "CRS:84"):
     settings.setOutputSize(QSize(72, 36))
     settings.setBackgroundColor(QColor("white"))
     maps = []
-    for west, north, east, south in json.loads(windows) if crs != "EPSG:3857" else []:
+    for west, north, east, south in windows:
         settings.setExtent(QgsRectangle(west, south, east, north))
         job = QgsMapRendererParallelJob(settings)
         job.start()
@@ -212,14 +224,111 @@ app.exitQgis()
 
 t.test("QGIS adds the layer in each system, and renders it", { skip: clientMissing("qgis") }, async (t) => {
   const server = await serveEarth(t);
-  const expected = coloursOf(await colourMap(server));
-  const args = [`${server.url}/datasets/earth/wms`, RANGE, JSON.stringify(WINDOWS)];
+  const png = await colourMap(server);
+  const windows = { "EPSG:4326": WINDOWS, "CRS:84": WINDOWS, "EPSG:3857": MERCATOR_WINDOWS };
+  const args = [`${server.url}/datasets/earth/wms`, RANGE, JSON.stringify(windows)];
   const settings = { QT_QPA_PLATFORM: "offscreen", XDG_RUNTIME_DIR: "/tmp", HOME: t.testdir({}) };
   const { answer } = await ask(t, "system", QGIS, args, settings);
-  for (const crs of ["EPSG:4326", "CRS:84"]) {
-    t.same(answer[crs].extent, [-180, -90, 180, 90]);
-    for (const [at, window] of WINDOWS.entries())
+  for (const [crs, drawn] of Object.entries(windows)) {
+    const isMercator = crs === "EPSG:3857";
+    const extent = answer[crs].extent.map(Math.round);
+    t.same(extent, isMercator ? [-SIDE, -SIDE, SIDE, SIDE].map(Math.round) : [-180, -90, 180, 90]);
+    const expected = coloursOf(png, isMercator);
+    for (const [at, window] of drawn.entries())
       t.equal(differing(answer[crs].maps[at], expected[at]!), 0, `${crs}: ${window}`);
   }
   t.match(answer["EPSG:3857"].metadata, "Some values");
+});
+
+/** Pages with a map of 512 × 512 pixels, and the greatest coordinates that it shows. */
+const PAGES: readonly (readonly [MapPage, version: string, crs: string, box: number])[] = [
+  ["OpenLayers-ImageWMS", "1.3.0", "EPSG:4326", 90],
+  ["OpenLayers-ImageWMS", "1.1.1", "EPSG:3857", SIDE],
+  ["OpenLayers-TileWMS", "1.3.0", "EPSG:4326", 90],
+  ["OpenLayers-TileWMS", "1.1.1", "EPSG:3857", SIDE],
+  ["MapLibre-WMS", "1.3.0", "EPSG:3857", SIDE],
+  ["Leaflet-WMS", "1.1.1", "EPSG:3857", SIDE],
+];
+
+t.test("web maps show the pixels of GetMap", { skip: clientMissing("chromium") }, async (t) => {
+  const { url } = await serveEarth(t);
+  const service = `${url}/datasets/earth/wms`;
+  const pages = await startMapPages(t);
+  const browser = await openBrowser(t, "--use-angle=swiftshader", "--enable-unsafe-swiftshader");
+  for (const [library, version, crs, edge] of PAGES) {
+    const page = await browser.newPage({ viewport: { width: 512, height: 512 } });
+    const failures: string[] = [];
+    page.on("pageerror", (error) => failures.push(String(error)));
+    const parameters = { LAYERS: "v", STYLES: "turbo", VERSION: version, COLORSCALERANGE: "0,255" };
+    const shows = { tiles: service, crs, resolution: String(edge / 256), ...parameters };
+    await page.goto(`${pages}/${library}?${new URLSearchParams(shows)}`);
+    await page.waitForFunction(`document.title === "ready"`);
+    const shown = `data:image/png;base64,${(await page.screenshot()).toString("base64")}`;
+    const frame = {
+      BBOX: [-edge, -edge, edge, edge].join(),
+      CRS: crs,
+      SRS: crs,
+      WIDTH: "512",
+      HEIGHT: "512",
+    };
+    const map = `${service}?${new URLSearchParams({ REQUEST: "GetMap", ...parameters, ...frame })}`;
+    const { count, colours } = (await page.evaluate(`(async () => {
+      const [shown, map] = await Promise.all(${JSON.stringify([shown, map])}.map(async (url) => {
+        const context = new OffscreenCanvas(512, 512).getContext("2d");
+        context.drawImage(await createImageBitmap(await (await fetch(url)).blob()), 0, 0);
+        return new Uint32Array(context.getImageData(0, 0, 512, 512).data.buffer);
+      }));
+      return { count: shown.filter((pixel, at) => pixel !== map[at]).length, colours: new Set(map).size };
+    })()`)) as { count: number; colours: number };
+    t.equal(count, 0, `${library} ${version} ${crs}: differing pixels`);
+    t.ok(colours > 100, `${colours} colours`);
+    t.same(failures, [], `${library} has no errors`);
+    await page.close();
+  }
+});
+
+const SCHEMAS = `
+import json, sys
+from urllib.request import urlopen
+from urllib.error import HTTPError
+from lxml import etree
+url, directory = sys.argv[1:]
+schemas = "/usr/share/python3-mapproxy/test/schemas/wms/"
+def xsd(path): return etree.XMLSchema(etree.parse(schemas + path))
+def dtd(path): return etree.DTD(open(schemas + path, "rb"))
+rules = {
+    "1.3.0": (xsd("1.3.0/capabilities_1_3_0.xsd"), xsd("1.3.0/exceptions_1_3_0.xsd")),
+    "1.1.1": (dtd("1.1.1/WMS_MS_Capabilities.dtd"), dtd("1.1.1/WMS_exception_1_1_1.dtd")),
+}
+def read(query):
+    try: return etree.parse(urlopen(f"{url}?service=WMS&{query}"))
+    except HTTPError as error: return etree.parse(error)
+found = {}
+for version, (capabilities, exceptions) in rules.items():
+    answers = []
+    for rule, request in ((capabilities, "GetCapabilities"), (exceptions, "GetMap&layers=none"), (exceptions, "GetTile")):
+        rule.validate(read(f"version={version}&request={request}"))
+        answers.append([str(error) for error in rule.error_log])
+    layers = read(f"version={version}&request=GetCapabilities").xpath("count(//*[local-name()='Layer'][@queryable])")
+    found[version] = dict(layers=layers, errors=answers)
+print(json.dumps(found))
+`;
+
+t.test("answers follow OGC's schemas", { skip: clientMissing("mapproxy") }, async (t) => {
+  const dims = ["time", "level", "member", "lat", "lon"];
+  const more = [
+    { name: "w", dims, shape: [2, 3, 2, ROWS, COLUMNS], data: new Float32Array(12 * ROWS * COLUMNS) },
+    {
+      ...{ name: "mask", dims: ["lat", "lon"], shape: [ROWS, COLUMNS], data: new Int8Array(ROWS * COLUMNS) },
+      attrs: { flag_values: [0, 1], flag_meanings: "sea land" },
+    },
+    {
+      ...{ name: "level", dims: ["level"], shape: [3], data: Float64Array.of(1000, 850, 500) },
+      attrs: { units: "hPa", standard_name: "air_pressure" },
+    },
+  ];
+  const { url } = await serveEarth(t, more);
+  const { answer } = await ask(t, "system", SCHEMAS, [`${url}/datasets/earth/wms`]);
+  for (const version of ["1.3.0", "1.1.1"])
+    t.same(answer[version], { layers: 3, errors: [[], [], []] }, version);
 });

@@ -8,8 +8,13 @@ import { PACKAGE_ROOT } from "./client-generation.js";
 /** Libraries of maps. */
 export const MAP_LIBRARIES = ["OpenLayers", "MapLibre", "Leaflet"] as const;
 
+/** A page: the name of a library, or of one that asks a WMS. */
+export type MapPage =
+  | (typeof MAP_LIBRARIES)[number]
+  | ("OpenLayers-ImageWMS" | "OpenLayers-TileWMS" | "MapLibre-WMS" | "Leaflet-WMS");
+
 /** Scripts that show one variable in the element `map`, from longitude 0 and latitude 0 at zoom 1, and set the title when it is drawn. */
-const SCRIPTS: Readonly<Record<(typeof MAP_LIBRARIES)[number], string>> = {
+const SCRIPTS: Readonly<Record<MapPage, string>> = {
   OpenLayers: `
     const source = new ol.source.TileJSON({ url: described, crossOrigin: "anonymous", interpolate: false });
     const layers = [new ol.layer.Tile({ source })];
@@ -27,7 +32,29 @@ const SCRIPTS: Readonly<Record<(typeof MAP_LIBRARIES)[number], string>> = {
     const { tiles } = await (await fetch(described)).json();
     const map = L.map("map", { center: [0, 0], zoom: 1, zoomControl: false, attributionControl: false, fadeAnimation: false });
     L.tileLayer(tiles[0]).on("load", ready).addTo(map);`,
+  "OpenLayers-ImageWMS": openLayersWms("ol.layer.Image", "ol.source.ImageWMS"),
+  "OpenLayers-TileWMS": openLayersWms("ol.layer.Tile", "ol.source.TileWMS"),
+  "MapLibre-WMS": `
+    const { Map } = await import("/modules/maplibre-gl/dist/maplibre-gl.mjs");
+    const query = new URLSearchParams({ ...parameters, REQUEST: "GetMap", CRS: crs, FORMAT: "image/png", WIDTH: 256, HEIGHT: 256 });
+    const sources = { shown: { type: "raster", tiles: [\`\${described}?\${query}&BBOX={bbox-epsg-3857}\`], tileSize: 256 } };
+    const layers = [{ id: "shown", type: "raster", source: "shown", paint: { "raster-fade-duration": 0, "raster-resampling": "nearest" } }];
+    const style = { version: 8, sources, layers };
+    const map = new Map({ container: "map", style, center: [0, 0], zoom: 0, attributionControl: false, fadeDuration: 0 });
+    map.once("idle", ready);`,
+  "Leaflet-WMS": `
+    const named = Object.entries(parameters).map(([name, value]) => [name.toLowerCase(), value]);
+    const map = L.map("map", { center: [0, 0], zoom: 1, zoomControl: false, attributionControl: false, fadeAnimation: false });
+    L.tileLayer.wms(described, { ...Object.fromEntries(named), format: "image/png" }).on("load", ready).addTo(map);`,
 };
+
+function openLayersWms(layer: string, source: string): string {
+  return `
+    const settings = { url: described, params: parameters, ratio: 1, crossOrigin: "anonymous", interpolate: false };
+    const layers = [new ${layer}({ source: new ${source}(settings) })];
+    const view = new ol.View({ projection: crs, center: [0, 0], resolution: Number(resolution) });
+    new ol.Map({ target: "map", controls: [], layers, view }).once("rendercomplete", ready);`;
+}
 
 const TYPES: Readonly<Record<string, string>> = {
   ".css": "text/css",
@@ -35,7 +62,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".mjs": "text/javascript",
 };
 
-function pageOf(library: keyof typeof SCRIPTS): string {
+function pageOf(script: string): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -49,20 +76,23 @@ function pageOf(library: keyof typeof SCRIPTS): string {
 </head>
 <body><div id="map"></div>
 <script type="module">
-const described = new URLSearchParams(location.search).get("tiles");
+const { tiles: described, crs, resolution, ...parameters } = Object.fromEntries(new URLSearchParams(location.search));
 const ready = () => requestAnimationFrame(() => { document.title = "ready"; });
-${SCRIPTS[library]}
+${script}
 </script></body>
 </html>`;
 }
 
-/** Serves a page for each library, from an origin of its own: `/OpenLayers?tiles=…` with the URL of a TileJSON. */
+/**
+ * Serves a page for each library, from an origin of its own: `/OpenLayers?tiles=…` with the URL of a TileJSON;
+ * `/OpenLayers-ImageWMS?tiles=…&crs=…&resolution=…&LAYERS=…` with that of a WMS, the system, its units per pixel, and parameters.
+ */
 export async function startMapPages(t: Pick<Test, "teardown">): Promise<string> {
   const server = createServer(async (request, response) => {
     const path = new URL(request.url ?? "/", "http://page").pathname;
-    const library = MAP_LIBRARIES.find((each) => path === `/${each}`);
-    if (library !== undefined) {
-      response.writeHead(200, { "content-type": "text/html" }).end(pageOf(library));
+    const script = Object.entries(SCRIPTS).find(([name]) => path === `/${name}`)?.[1];
+    if (script !== undefined) {
+      response.writeHead(200, { "content-type": "text/html" }).end(pageOf(script));
       return;
     }
     try {

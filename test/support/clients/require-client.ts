@@ -28,6 +28,8 @@ const PROBES = {
   gdal: [PYTHON, "-c", "from osgeo import gdal; assert gdal.GetDriverByName('Zarr') is not None"],
   gdalinfo: ["gdalinfo", "--version"],
   owslib: [PYTHON, "-c", "import owslib.wms"],
+  // It brings OGC's schemas of WMS.
+  mapproxy: [PYTHON, "-c", "import lxml.etree, mapproxy"],
   qgis: ["env", "QT_QPA_PLATFORM=offscreen", PYTHON, "-c", "import qgis.core"],
   tiffcp: ["sh", "-c", "command -v tiffcp"],
   chromium: ["chromium", "--version"],
