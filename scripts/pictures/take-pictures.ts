@@ -3,8 +3,9 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, extname, join } from "node:path";
+import type { MultiLineString } from "geojson";
 import { chromium, type Page } from "playwright-core";
-import { feature } from "topojson-client";
+import { mesh } from "topojson-client";
 import type { Topology } from "topojson-specification";
 import { createServer } from "../../src/library/create-server.js";
 import { makeDemoData } from "../demo/demo-data.js";
@@ -25,7 +26,7 @@ interface Picture {
 }
 
 const WINTER = "d.time=2013-12-20T18:00";
-const TILES = "time=2013-12-20T18:00&range=230,310&scale=turbo&interpolate=linear";
+const TILES = "time=2013-12-20T18:00&range=240,305&scale=turbo&interpolate=linear";
 
 const PICTURES: Picture[] = [
   {
@@ -53,10 +54,11 @@ const PICTURES: Picture[] = [
     name: "dataset-page",
     path: "/datasets/air/",
     width: 1000,
-    height: 1020,
+    height: 1080,
     async prepare(page) {
       for (const text of ["Coordinates", "(time, lat, lon)"])
         await page.locator("summary", { hasText: text }).click();
+      await page.evaluate("scrollTo(0, 0)");
     },
   },
   {
@@ -87,26 +89,48 @@ for (const [id, hash] of Object.entries(SEEN)) {
   PICTURES.push({ name: `seen-${id}`, path, width: 1000, height: 680, prepare: untilRead });
 }
 
-/** Shows the tiles of the page's TileJSON in OpenLayers, and coasts above them. */
+/** Coasts as lines that do not jump from one side of the map to the other. */
+async function readCoasts(file: string): Promise<MultiLineString> {
+  const land = JSON.parse(await readFile(file, "utf8")) as Topology;
+  const lines: number[][][] = [];
+  for (const line of mesh(land).coordinates)
+    line.forEach((place, at) => {
+      const isJump = at > 0 && Math.abs(place[0]! - line[at - 1]![0]!) > 180;
+      if (at === 0 || isJump) lines.push([]);
+      lines.at(-1)!.push(place);
+    });
+  return { type: "MultiLineString", coordinates: lines };
+}
+
+/** Shows the tiles of the page's TileJSON in OpenLayers, with coasts, a grid of degrees and the legend above them. */
 async function showTiles(page: Page): Promise<void> {
   const { resolve } = createRequire(import.meta.url);
-  const described = page.url();
-  const land = JSON.parse(await readFile(resolve("world-atlas/land-110m.json"), "utf8")) as Topology;
-  const coasts = JSON.stringify(feature(land, land.objects.land!));
-  await page.goto("about:blank");
-  await page.setContent(
-    "<style>body { margin: 0; background: #dfe6ec } #map { height: 100vh }</style><div id='map'></div>",
-  );
+  const { tiles } = JSON.parse(await page.innerText("body")) as { readonly tiles: readonly string[] };
+  const coasts = JSON.stringify(await readCoasts(resolve("world-atlas/land-110m.json")));
+  // Of the server's origin: Chromium lets no other page read from this machine.
+  const address = new URL("/map", page.url()).href;
+  const legend = page.url().replace("tilejson.json", "legend.png").replaceAll("&", "&amp;");
+  const body = `<style>
+    body { margin: 0; background: #dfe6ec }
+    #map { height: 100vh }
+    p { position: absolute; top: 0; right: 16px; padding: 6px 10px; background: #fff; font: 16px sans-serif }
+  </style><div id='map'></div><p>240 <img src="${legend}"> 305 K</p>`;
+  await page.route(address, (route) => route.fulfill({ contentType: "text/html", body }));
+  await page.goto(address);
   await page.addStyleTag({ path: resolve("ol/ol.css") });
   await page.addScriptTag({ path: resolve("ol/dist/ol.js") });
   await page.evaluate(`new Promise((done) => {
-    const shown = new ol.source.TileJSON({ url: ${JSON.stringify(described)}, crossOrigin: "anonymous" });
+    const source = new ol.source.XYZ({ url: ${JSON.stringify(tiles[0])} });
     const features = new ol.format.GeoJSON().readFeatures(${coasts}, { featureProjection: "EPSG:3857" });
     const style = new ol.style.Style({ stroke: new ol.style.Stroke({ color: "#1d2b36", width: 1.2 }) });
-    const lines = new ol.layer.Vector({ source: new ol.source.Vector({ features }), style });
+    const layers = [
+      new ol.layer.Tile({ source, opacity: 0.85 }),
+      new ol.layer.Vector({ source: new ol.source.Vector({ features }), style }),
+      new ol.layer.Graticule({ strokeStyle: new ol.style.Stroke({ color: "#1d2b3640" }), showLabels: true }),
+    ];
     const view = new ol.View({ center: ol.proj.fromLonLat([-97, 48]), zoom: 3.3 });
-    const map = new ol.Map({ target: "map", layers: [new ol.layer.Tile({ source: shown, opacity: 0.85 }), lines], view });
-    shown.on("change", () => shown.getState() === "ready" && map.once("rendercomplete", done));
+    const map = new ol.Map({ target: "map", layers, view });
+    map.once("rendercomplete", () => done());
   })`);
 }
 
