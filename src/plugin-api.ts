@@ -42,7 +42,7 @@ export {
   selectIds,
 } from "./dataset/id-page.js";
 export { type ErrorCode, type ErrorDetails, ZpublishError } from "./errors.js";
-export { type CooperativeTask, runCooperatively } from "./event-loop/cooperative-task.js";
+export { type CooperativeTask, createSlice, runCooperatively } from "./event-loop/cooperative-task.js";
 export { workThrough } from "./event-loop/work-through.js";
 export { writeArrow } from "./export/arrow-writer.js";
 export {

@@ -26,6 +26,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "createFileBody",
     "createSelectionPlan",
     "createServer",
+    "createSlice",
     "dataLinks",
     "datasetFacts",
     "dimOf",

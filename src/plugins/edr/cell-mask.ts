@@ -4,6 +4,7 @@ import type { WktGeometry } from "./well-known-text.js";
 /** Cells that are looked for in polygons. Plain data: it goes to a worker. */
 export interface CellMaskTask {
   readonly polygons: Pick<WktGeometry, "parts" | "stride">;
+  /** NaN for cells without a place. */
   readonly latitudes: Float64Array;
   /** Degrees of the columns of a grid whose rows the latitudes are, or one per latitude; east of the westernmost position of the polygons. */
   readonly longitudes: Float64Array;
@@ -16,102 +17,85 @@ export interface CellMask {
   readonly count: number;
 }
 
-/** Crossings of edges and rows that one request may have: about a second of a worker. */
-const MAX_CROSSINGS = 1e7;
-/** Polygons times cells of one request, each of which is looked at for each: about a second of a worker. */
-const MAX_LOOKS = 2 ** 28;
+/** Polygons times cells of one request, and crossings of edges and rows, each of which costs as much as some cells: about a second of a worker. */
+const MAX_WORK = 2 ** 28;
+const CROSSING_WORK = 32;
 /** Degrees within which a cell lies on an edge. */
 const ROUNDING = 1e-9;
 
 /**
  * Marks with 1 the cells whose centres lie in polygons or on their edges. Insides are by the even-odd rule for each polygon. Runs in the pool.
- * @throws ZpublishError `too-large` if polygons of many positions meet many rows
+ * @throws ZpublishError `too-large` if many polygons meet many cells, or many edges many rows
  */
 export default function maskCells({ polygons, latitudes, longitudes, isGrid }: CellMaskTask): CellMask {
   const rows = sorted(latitudes);
-  const columns = isGrid ? sorted(longitudes) : { order: [0], values: new Float64Array(1) };
-  const width = columns.values.length;
-  const mask = new Uint8Array(rows.values.length * width);
-  const looks = polygons.parts.length * mask.length;
-  if (looks > MAX_LOOKS)
-    throw new ZpublishError(
-      "too-large",
-      `Expected polygons times cells of at most ${MAX_LOOKS}, received ${looks}`,
-    );
-  assertCrossings(polygons, rows.values);
+  const columns = isGrid ? sorted(longitudes) : { order: [0], values: longitudes };
+  const width = isGrid ? longitudes.length : 1;
+  const mask = new Uint8Array(latitudes.length * width);
+  const mark = (row: number, column: number) => {
+    mask[rows.order[row]! * width + columns.order[column]!] = 1;
+  };
+  let work = 0;
+  const add = (more: number) => {
+    work += more;
+    if (work > MAX_WORK) throw tooLarge();
+  };
   for (const rings of polygons.parts) {
-    // A cell is inside if an odd number of edges is east of it: an edge marks the number of columns west of it.
-    const east = new Uint8Array(rows.values.length * (width + 1));
-    const touched = new Uint8Array(mask.length);
-    for (const ring of rings)
-      for (let at = polygons.stride; at < ring.length; at += polygons.stride) {
-        const before = at - polygons.stride;
-        const edge = [ring[before]!, ring[before + 1]!, ring[at]!, ring[at + 1]!] as const;
-        const [low, high] = edge[1] < edge[3] ? [edge[1], edge[3]] : [edge[3], edge[1]];
-        const end = firstFrom(rows.values, high, true);
-        const begin = firstFrom(rows.values, low);
-        for (let row = begin; row < end; row++) {
-          const values = isGrid
-            ? columns.values
-            : longitudes.subarray(rows.order[row]!, rows.order[row]! + 1);
-          cross(edge, rows.values[row]!, values, east, row * (width + 1), touched, row * width);
-        }
+    add(mask.length);
+    // A cell is inside if an odd number of edges is east of it: an edge flips the number of columns west of it.
+    const flips = new Uint8Array(rows.order.length * (width + 1));
+    for (const [x1, y1, x2, y2] of edgesOf(rings, polygons.stride)) {
+      const high = Math.max(y1, y2);
+      for (let row = firstFrom(rows.values, Math.min(y1, y2)); rows.values[row]! <= high; row++) {
+        add(CROSSING_WORK);
+        const latitude = rows.values[row]!;
+        const at = rows.order[row]!;
+        const own = isGrid ? columns.values : longitudes.subarray(at, at + 1);
+        const crossing = x1 + ((latitude - y1) * (x2 - x1)) / (y2 - y1);
+        const [west, east] = y1 === y2 ? [Math.min(x1, x2), Math.max(x1, x2)] : [crossing, crossing];
+        for (let column = firstFrom(own, west - ROUNDING); own[column]! <= east + ROUNDING; column++)
+          mark(row, column);
+        // The upper end of an edge belongs to the next one.
+        if (latitude < high) flips[row * (width + 1) + firstFrom(own, crossing)]! ^= 1;
       }
-    for (let row = 0; row < rows.values.length; row++) {
+    }
+    for (let row = 0; row < rows.order.length; row++) {
       let isInside = 0;
       for (let column = width - 1; column >= 0; column--) {
-        isInside ^= east[row * (width + 1) + column + 1]!;
-        mask[rows.order[row]! * width + columns.order[column]!]! |= isInside | touched[row * width + column]!;
+        isInside ^= flips[row * (width + 1) + column + 1]!;
+        if (isInside === 1) mark(row, column);
       }
     }
   }
   return { mask, count: mask.reduce((sum, each) => sum + each, 0) };
 }
 
-/** @throws ZpublishError `too-large`, before any cell is looked at */
-function assertCrossings({ parts, stride }: CellMaskTask["polygons"], latitudes: Float64Array): void {
-  let crossings = 0;
-  for (const ring of parts.flat())
-    for (let at = stride; at < ring.length; at += stride) {
-      const [from, to] = [ring[at - stride + 1]!, ring[at + 1]!];
-      const [low, high] = from < to ? [from, to] : [to, from];
-      crossings += firstFrom(latitudes, high, true) - firstFrom(latitudes, low);
-    }
-  if (crossings <= MAX_CROSSINGS) return;
-  const expected = `Expected polygons whose edges meet at most ${MAX_CROSSINGS} rows of cells`;
-  throw new ZpublishError("too-large", `${expected}, received ${crossings}`);
+function tooLarge(): ZpublishError {
+  const expected = `polygons times cells of at most ${MAX_WORK}, and edges that meet at most ${MAX_WORK / CROSSING_WORK} rows`;
+  return new ZpublishError("too-large", `Expected ${expected}, received more`);
 }
 
-/** Marks where an edge meets a row. @param longitudes Of the row, ascending. */
-function cross(
-  [x1, y1, x2, y2]: readonly [number, number, number, number],
-  latitude: number,
-  longitudes: Float64Array,
-  east: Uint8Array,
-  eastAt: number,
-  touched: Uint8Array,
-  touchedAt: number,
-): void {
-  const isLevel = y1 === y2;
-  const x = isLevel ? Math.min(x1, x2) : x1 + ((latitude - y1) * (x2 - x1)) / (y2 - y1);
-  const last = isLevel ? Math.max(x1, x2) : x;
-  for (let at = firstFrom(longitudes, x - ROUNDING); longitudes[at]! <= last + ROUNDING; at++)
-    touched[touchedAt + at] = 1;
-  // The upper end of an edge belongs to the next one.
-  if (!isLevel && latitude < Math.max(y1, y2)) east[eastAt + firstFrom(longitudes, x)]! ^= 1;
+/** Lists the edges of rings. */
+function* edgesOf(rings: readonly Float64Array[], stride: number) {
+  for (const ring of rings)
+    for (let at = stride; at < ring.length; at += stride)
+      yield [ring[at - stride]!, ring[at - stride + 1]!, ring[at]!, ring[at + 1]!] as const;
 }
 
-function sorted(values: Float64Array) {
-  const order = Array.from(values.keys()).sort((a, b) => values[a]! - values[b]!);
-  return { order, values: Float64Array.from(order, (at) => values[at]!) };
+/** Returns the numbers of a list in ascending order, and where they were. */
+function sorted(list: Float64Array) {
+  const order = Array.from(list.keys())
+    .filter((at) => Number.isFinite(list[at]))
+    .sort((a, b) => list[a]! - list[b]!);
+  return { order, values: Float64Array.from(order, (at) => list[at]!) };
 }
 
-/** Returns the first index of ascending values that is not less, or greater if `isAfter`. */
-function firstFrom(values: Float64Array, wanted: number, isAfter = false): number {
+/** Returns the first index of ascending values that is not less. */
+function firstFrom(values: Float64Array, wanted: number): number {
   let [low, high] = [0, values.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (values[middle]! < wanted || (isAfter && values[middle] === wanted)) low = middle + 1;
+    if (values[middle]! < wanted) low = middle + 1;
     else high = middle;
   }
   return low;

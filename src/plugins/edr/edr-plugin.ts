@@ -163,8 +163,8 @@ async function answerQuery(context: PluginContext, type: QueryType, request: Rou
   const { name, contentType } = chooseFormat(type, f, accept);
   const { signal } = request;
   const isTable = name === "CSV" || name === "GeoJSON";
-  const form = name === "CoverageJSON" ? "coverages" : "table";
-  const coverages = await planCoverages({ context, snapshot, signal }, query, form, name !== "NetCDF");
+  const form = { isTable: name !== "CoverageJSON", isDecoded: name !== "NetCDF" };
+  const coverages = await planCoverages({ context, snapshot, signal }, query, form);
   if (coverages.length === 0)
     return { kind: "document", status: 204, document: context.createDocument("", contentType) };
   const needed = coverages.reduce((sum, { plan }) => sum + exportedByteLength(plan, isTable), 0);

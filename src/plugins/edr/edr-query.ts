@@ -1,4 +1,5 @@
 import {
+  type AxisSelection,
   type CoordinateAxis,
   indexOf,
   indexRange,
@@ -242,10 +243,10 @@ export function findSteps(axis: CoordinateAxis, parameter: string, text: string)
 }
 
 /** Lists steps. */
-export function stepIndexes(steps: Steps): readonly number[] {
+export function stepIndexes(steps: AxisSelection): readonly number[] {
   return "indexes" in steps
-    ? steps.indexes
-    : Array.from({ length: steps.count }, (_, index) => steps.begin + index);
+    ? Array.from(steps.indexes)
+    : Array.from({ length: steps.count }, (_, index) => steps.begin + index * steps.step);
 }
 
 /** Returns the nearest step to a label; -1 if that is half a step beyond the ends of the axis. @throws ZpublishError `invalid-query` */

@@ -3,6 +3,7 @@ import {
   type CoordinateAxis,
   type Coordinates,
   type DatasetView,
+  dimOf,
   type JsonObject,
   type Values,
   type Variable,
@@ -22,6 +23,13 @@ export interface NamedAxis {
   /** `x`, `y`, `z`, `t`, or the name of the dimension: a custom one. */
   readonly name: string;
   readonly axis: CoordinateAxis;
+  /** The same for all variables with this dimension. */
+  readonly key: string;
+}
+
+/** Returns an axis by its name. */
+export function axisNamed({ axes }: GriddedVariable, name: string): CoordinateAxis | undefined {
+  return axes.find((each) => each.name === name)?.axis;
 }
 
 /**
@@ -49,7 +57,7 @@ export async function findParameters(
   for (const { path } of asked) {
     const array = snapshot.arrays.get(path)!;
     const coordinates = await values.coordinates(snapshot, array);
-    const axes = nameAxes(array.variable, coordinates);
+    const axes = nameAxes(snapshot, array.variable, coordinates);
     if (axes !== undefined) found.push({ array, coordinates, axes });
   }
   const unknown = names?.find((name) => !found.some(({ array }) => array.variable.path === name));
@@ -63,7 +71,11 @@ export async function findParameters(
 }
 
 /** Names the axes of a variable; undefined if it does not lie on a grid of longitudes and latitudes. */
-function nameAxes({ dims }: Variable, { axes, grid, crs }: Coordinates): NamedAxis[] | undefined {
+function nameAxes(
+  snapshot: DatasetView,
+  variable: Variable,
+  { axes, grid, crs }: Coordinates,
+): NamedAxis[] | undefined {
   const find = (role: CoordinateAxis["role"]) =>
     axes.findIndex((axis) => axis.role === role && axis.values instanceof Float64Array && axis.length > 0);
   const [y, x] = grid ? [grid.y, grid.x] : crs === "degrees" ? [find("Y"), find("X")] : [-1, -1];
@@ -78,7 +90,10 @@ function nameAxes({ dims }: Variable, { axes, grid, crs }: Coordinates): NamedAx
     [y, "y"],
     [x, "x"],
   ]);
-  return axes.map((axis, at) => ({ axis, name: known.get(at) ?? dims[at]! }));
+  return axes.map((axis, at) => {
+    const { key, name } = dimOf(snapshot, variable, at);
+    return { axis, key, name: known.get(at) ?? name };
+  });
 }
 
 /** Describes a parameter, as EDR and CoverageJSON have it. */

@@ -1,13 +1,11 @@
 import {
-  type CooperativeTask,
   type CoordinateAxis,
+  createSlice,
   type JsonObject,
   type JsonValue,
   jsonValues,
   labelText,
   parseDataType,
-  pickedLength,
-  runCooperatively,
   type StepSelection,
   stringifyJson,
   type TableRows,
@@ -17,6 +15,7 @@ import {
   type Values,
   ZpublishError,
 } from "../../plugin-api.js";
+import { stepIndexes } from "./edr-query.js";
 import { type NamedAxis, parameterOf } from "./gridded-variable.js";
 import type { PlannedCoverage } from "./plan-coverages.js";
 
@@ -35,7 +34,7 @@ export async function* writeCoverageJson(
     const described = Object.fromEntries(
       parameters.map((each) => [each.array.variable.path, parameterOf(each)]),
     );
-    const domain = stringifyJson(await runCooperatively(domainSteps(coverage)));
+    const domain = stringifyJson(await domainOf(coverage));
     text += `${index === 0 ? "" : ","}{"type":"Coverage","domain":${domain},"parameters":${stringifyJson(described)},"ranges":{`;
     for (const [at, parameter] of parameters.entries()) {
       const { path } = parameter.array.variable;
@@ -63,8 +62,8 @@ export async function* writeCoverageJson(
   yield Buffer.from(coverages.length === 1 ? text : `${text}]}`);
 }
 
-function nameOf({ selections, places }: PlannedCoverage, { name }: NamedAxis): string {
-  return places.kind === "points" && selections.get(name)?.kind === "points" ? "composite" : name;
+function nameOf({ selections }: PlannedCoverage, { name }: NamedAxis): string {
+  return selections.get(name)?.kind === "points" ? "composite" : name;
 }
 
 const DOUBLE = parseDataType("<f8");
@@ -97,51 +96,40 @@ interface Axis {
 }
 
 /** Describes where the values of a coverage are, with the longitudes and latitudes of the centres of cells. */
-function* domainSteps(coverage: PlannedCoverage): CooperativeTask<JsonObject> {
-  const { places, parameters, selections, along } = coverage;
-  const { axes } = parameters[0]!;
-  const isPoints = places.kind === "points";
-  const own = axes.filter(({ name }) => name !== "x" && name !== "y" && !(isPoints && along.includes(name)));
-  const labels = new Map<string, (string | number)[]>();
-  for (const { name, axis } of own) labels.set(name, yield* labelSteps(name, axis, selections.get(name)!));
-  // A path at one time has it in each of its tuples.
-  const single = isPoints && selections.get("t")?.kind === "step" ? labels.get("t")?.[0] : undefined;
-  if (single !== undefined) labels.delete("t");
-  // Labels of points on further axes of their own.
-  const lists = new Map<string, (string | number)[]>();
-  for (const { name, axis } of axes)
-    if (isPoints && along.includes(name))
-      lists.set(name, yield* labelSteps(name, axis, selections.get(name)!));
-  const [t, z] = [lists.get("t"), lists.get("z")];
-  const hasTime = t !== undefined || single !== undefined;
-  const names = [...(hasTime ? ["t"] : []), "x", "y", ...(z ? ["z"] : [])];
-  const tuples = Array.from(places.x, (x, at) => [
-    ...(hasTime ? [t?.[at] ?? single!] : []),
-    ...[x, places.y[at]!],
-    ...(z ? [z[at]!] : []),
-  ]);
+async function domainOf({ places, parameters, selections }: PlannedCoverage): Promise<JsonObject> {
+  const others = parameters[0]!.axes.filter(({ name }) => name !== "x" && name !== "y");
+  const labels = new Map<string, readonly (string | number)[]>();
+  for (const { name, axis } of others) labels.set(name, await labelsOf(name, axis, selections.get(name)!));
+  const kindOf = (name: string) => selections.get(name)?.kind;
+  const isPoints = kindOf("x") === "points";
+  // Points have labels of their own on further axes. A path at one time has it in each of its tuples.
+  const isInTuple = (name: string) => isPoints && labels.has(name) && kindOf(name) !== "steps";
+  const names = [...["t"].filter(isInTuple), "x", "y", ...["z"].filter(isInTuple)];
+  const lists = new Map<string, ArrayLike<string | number>>([...labels, ["x", places.x], ["y", places.y]]);
+  const tuples = () =>
+    Array.from(places.x, (_, at) => names.map((name) => lists.get(name)![at] ?? lists.get(name)![0]!));
   const horizontal = isPoints
-    ? { composite: { dataType: "tuple", coordinates: names, values: tuples } }
+    ? { composite: { dataType: "tuple", coordinates: names, values: tuples() } }
     : { x: { values: [...places.x] }, y: { values: [...places.y] } };
-  const others = Object.fromEntries([...labels].map(([name, values]) => [name, { values }]));
-  const type = domainTypeOf(places.kind, labels, hasTime);
+  const own = [...labels].filter(([name]) => !isInTuple(name));
+  const type = domainTypeOf(kindOf("x")!, new Map(own), isInTuple("t"));
   return {
     type: "Domain",
     ...(type && { domainType: type }),
-    axes: { ...horizontal, ...others },
+    axes: { ...horizontal, ...Object.fromEntries(own.map(([name, values]) => [name, { values }])) },
     referencing: [
       {
         coordinates: ["x", "y"],
         system: { type: "GeographicCRS", id: "http://www.opengis.net/def/crs/OGC/1.3/CRS84" },
       },
-      ...axes.filter(({ name }) => name !== "x" && name !== "y").map(referenceOf),
+      ...others.map(referenceOf),
     ],
   };
 }
 
 /** Returns the domain type (CoverageJSON section 9.11) of axes; undefined if there is none of such axes. */
 function domainTypeOf(
-  kind: PlannedCoverage["places"]["kind"],
+  kind: StepSelection["kind"],
   labels: ReadonlyMap<string, readonly unknown[]>,
   hasTime: boolean,
 ): string | undefined {
@@ -151,22 +139,22 @@ function domainTypeOf(
     if (levels > (hasTime ? 1 : 0)) return undefined;
     return hasTime ? "Trajectory" : times > 0 ? "MultiPointSeries" : "MultiPoint";
   }
-  if (kind === "grid" || (times > 1 && levels > 1)) return "Grid";
+  if (kind === "steps" || (times > 1 && levels > 1)) return "Grid";
   if (levels > 1) return "VerticalProfile";
   return times > 1 ? "PointSeries" : "Point";
 }
 
-function* labelSteps(
+async function labelsOf(
   name: string,
   axis: CoordinateAxis,
   { selection }: StepSelection,
-): CooperativeTask<(string | number)[]> {
+): Promise<(string | number)[]> {
   const suffix = name === "t" && isGregorian(axis.calendar) ? "Z" : "";
   const labels: (string | number)[] = [];
-  for (let at = 0; at < pickedLength(selection); at++) {
-    const index = "indexes" in selection ? selection.indexes[at]! : selection.begin + at * selection.step;
+  const slice = createSlice();
+  for (const index of stepIndexes(selection)) {
     labels.push(name === "z" ? Number(axis.values?.[index] ?? index) : labelText(axis, index) + suffix);
-    if (at % 64 === 0) yield;
+    if (slice.isOver()) await slice.next();
   }
   return labels;
 }

@@ -2,156 +2,170 @@ import {
   type AxisSelection,
   createSelectionPlan,
   type DimSelection,
-  dimOf,
   type ExportedDataset,
   pickedLength,
   type StepSelection,
   wrongParameter,
+  type ZpublishError,
 } from "../../plugin-api.js";
 import { COLLECTION_QUERIES, type EdrQuery, findSteps, levelsOf, readGeometry } from "./edr-query.js";
-import { findParameters, type GriddedVariable } from "./gridded-variable.js";
+import { findParameters, type GriddedVariable, type NamedAxis } from "./gridded-variable.js";
 import { type PlaceSource, type SelectedPlaces, selectInside, selectNearest } from "./place-selection.js";
 import type { WktGeometry } from "./well-known-text.js";
 
-/** Parameters with the same axes, and what is read of them. */
+/** Parameters on the same grid, and what is read of them. */
 export interface PlannedCoverage {
   readonly places: SelectedPlaces;
   readonly parameters: readonly GriddedVariable[];
-  /** What is read along the axes, by name. */
+  /** What is read along the axes of the first parameter, by name. */
   readonly selections: ReadonlyMap<string, StepSelection>;
-  /** Names of the axes that points have steps of their own on. */
-  readonly along: readonly string[];
   readonly plan: ExportedDataset;
 }
 
-/** A parameter with what is read of it. */
-interface Choice {
-  readonly variable: GriddedVariable;
-  readonly places: SelectedPlaces;
-  readonly along: readonly ("z" | "t")[];
-  readonly selections: ReadonlyMap<string, StepSelection>;
+/** How values are answered. */
+interface AnswerForm {
+  /** Whether all parameters are in one table, for which they must lie on one grid; else one coverage for each set of axes. */
+  readonly isTable: boolean;
+  readonly isDecoded: boolean;
 }
 
 /**
- * Plans what a query reads, before any value is read: nothing but coordinates are.
- * @param form `coverages`: one for each set of axes, in which areas of regular grids are grids. `table`: all parameters in one, for which
- * they must lie on one grid.
+ * Plans what a query reads, before any value is read: nothing but coordinates are. Areas of regular grids are grids, or lists in a table.
  * @returns An empty list if there is no such data
  * @throws ZpublishError `invalid-query`, `too-large`
  */
 export async function planCoverages(
   source: PlaceSource,
   query: EdrQuery,
-  form: "coverages" | "table",
-  isDecoded: boolean,
+  form: AnswerForm,
 ): Promise<PlannedCoverage[]> {
   const { context, snapshot, signal } = source;
   const geometry = await readGeometry(query, context.values, signal);
   const variables = await findParameters(context.values, snapshot, query.names);
   assertNames(query, variables);
-  const known = new Map<string, Promise<SelectedPlaces | undefined>>();
-  const choices: Choice[] = [];
+  const groups = new Map<string, GriddedVariable[]>();
   for (const variable of variables) {
-    const dims = variable.axes.map((_, at) => dimOf(snapshot, variable.array.variable, at).key);
-    const has = (name: string) => variable.axes.some((each) => each.name === name);
-    const along = alongOf(query, geometry).filter(has);
-    const key = ["y", "x", ...along].map(
-      (name) => dims[variable.axes.findIndex((each) => each.name === name)],
-    );
-    const select =
-      query.type === "area" || query.type === "cube"
-        ? () => selectInside(source, variable, geometry, query.type === "cube", form === "table")
-        : () => selectNearest(source, variable, geometry, along);
-    const found = known.get(key.join("\n")) ?? select();
-    known.set(key.join("\n"), found);
+    const key = keyOf(variable, form.isTable ? ["x", "y"] : undefined);
+    groups.set(key, [...(groups.get(key) ?? []), variable]);
+  }
+  const known = new Map<string, Promise<SelectedPlaces | undefined>>();
+  async function plan(group: readonly GriddedVariable[]): Promise<PlannedCoverage | undefined> {
+    const [first] = group;
+    if (first === undefined) return undefined;
+    const along = alongOf(query, geometry, group);
+    const key = [keyOf(first, ["x", "y"]), ...along.map((each) => each.key)].join("\n");
+    const found =
+      known.get(key) ??
+      (query.type === "area" || query.type === "cube"
+        ? selectInside(source, first, geometry, query.type === "cube", form.isTable)
+        : selectNearest(source, first, geometry, along));
+    known.set(key, found);
     const places = await found;
-    const selections = places && selectSteps(query, variable, places, along.length > 0);
-    if (selections !== undefined) choices.push({ variable, places: places!, along, selections });
+    if (places !== undefined) return planOf(source, query, group, places, form.isDecoded);
+    // Points beyond all levels have values of parameters without levels.
+    const isAlong = ({ name }: NamedAxis) => along.some((each) => each.name === name);
+    return along.length === 0 ? undefined : plan(group.filter(({ axes }) => !axes.some(isAlong)));
   }
-  const groups = new Map<string, Choice[]>();
-  for (const choice of choices) {
-    const { variable } = choice.variable.array;
-    const names = choice.variable.axes.map(({ name }, at) => `${name} ${dimOf(snapshot, variable, at).key}`);
-    const key = (form === "table" ? names.filter((name) => /^[xy] /.test(name)) : names).sort().join("\n");
-    groups.set(key, [...(groups.get(key) ?? []), choice]);
+  const coverages: PlannedCoverage[] = [];
+  for (const group of groups.values()) {
+    const coverage = await plan(group);
+    if (coverage !== undefined) coverages.push(coverage);
   }
-  if (form === "table" && groups.size > 1) {
-    const paths = [...groups.values()].map(([first]) => first!.variable.array.variable.path);
-    throw wrongParameter(
-      "parameter-name",
-      "several_grids",
-      "parameters of one grid in this format",
-      paths.join(" and "),
-    );
-  }
-  return [...groups.values()].map((group) => planOf(source, group, isDecoded));
+  if (form.isTable && coverages.length > 1)
+    throw severalGrids(coverages.map(({ parameters }) => parameters[0]!));
+  return coverages;
 }
 
-/** Returns the axes, besides x and y, on which positions of a geometry lie. */
-function alongOf(query: EdrQuery, { z, m }: WktGeometry): ("z" | "t")[] {
+/** Tells axes of variables apart. @param names Of those that count; default: all. */
+function keyOf({ axes }: GriddedVariable, names?: readonly string[]): string {
+  const own = axes.filter(({ name }) => names === undefined || names.includes(name));
+  return own
+    .map(({ name, key }) => `${name} ${key}`)
+    .sort()
+    .join("\n");
+}
+
+function severalGrids(variables: readonly GriddedVariable[]): ZpublishError {
+  const paths = variables.map(({ array }) => array.variable.path).join(" and ");
+  return wrongParameter("parameter-name", "several_grids", "parameters of one grid in this format", paths);
+}
+
+/**
+ * Returns the axes of a group, besides x and y, on which positions of a geometry lie.
+ * @throws ZpublishError `invalid-query` if its variables have several such axes of one kind
+ */
+function alongOf(query: EdrQuery, { z, m }: WktGeometry, group: readonly GriddedVariable[]): NamedAxis[] {
   const isLine = query.type === "trajectory";
-  return [
-    ...(z >= 0 && query.parameters.get("z") === undefined ? (["z"] as const) : []),
-    ...(isLine && m >= 0 ? (["t"] as const) : []),
+  const names = [
+    ...(z >= 0 && query.parameters.get("z") === undefined && (isLine || query.type === "position")
+      ? ["z"]
+      : []),
+    ...(isLine && m >= 0 ? ["t"] : []),
   ];
+  return names.flatMap((name) => {
+    const axes = group.flatMap((each) => each.axes.filter((axis) => axis.name === name));
+    if (axes.some(({ key }) => key !== axes[0]!.key)) throw severalGrids(group);
+    return axes.slice(0, 1);
+  });
 }
 
 /** @throws ZpublishError `invalid-query` if a parameter is not known */
 function assertNames({ type, parameters }: EdrQuery, variables: readonly GriddedVariable[]): void {
-  const customs = variables
-    .flatMap(({ axes }) => axes.map(({ name }) => name))
-    .filter((name) => !/^[xyzt]$/.test(name));
-  const names = [...Object.keys(COLLECTION_QUERIES[type].parameters), ...new Set(customs)];
+  const customs = variables.flatMap(({ axes }) => axes.map(({ name }) => name));
+  const names = [
+    ...Object.keys(COLLECTION_QUERIES[type].parameters),
+    ...new Set(customs.filter((name) => !/^[xyzt]$/.test(name))),
+  ];
   const unknown = [...parameters.keys()].find((name) => !names.includes(name));
   if (unknown !== undefined)
     throw wrongParameter(unknown, "unknown_parameter", `one of ${names.join(", ")}`, unknown);
 }
 
-/** Finds what is read along each axis; undefined if there is nothing. */
-function selectSteps(
-  query: EdrQuery,
-  { axes, array: { variable } }: GriddedVariable,
-  places: SelectedPlaces,
-  isAlong: boolean,
-): Map<string, StepSelection> | undefined {
-  const selections = new Map(places.selections);
-  for (const [at, { name, axis }] of axes.entries()) {
-    if (selections.has(name)) continue;
-    const parameter = name === "t" ? "datetime" : name;
-    const text = name === "z" ? levelsOf(query) : query.parameters.get(parameter);
-    const selection: AxisSelection =
-      text === undefined
-        ? { begin: 0, count: variable.shape[at]!, step: 1 }
-        : findSteps(axis, parameter, text);
-    const count = pickedLength(selection);
-    if (count === 0) return undefined;
-    // A path at one time is a trajectory.
-    const isStep = query.type === "trajectory" && name === "t" && count === 1 && !isAlong;
-    const begin = "indexes" in selection ? selection.indexes[0]! : selection.begin;
-    selections.set(
-      name,
-      isStep ? { kind: "step", selection: { begin, count: 1, step: 1 } } : { kind: "steps", selection },
-    );
-  }
-  return selections;
-}
-
+/** Plans what is read of parameters on the same places; undefined if it is nothing. */
 function planOf(
   { context, snapshot }: PlaceSource,
-  group: readonly Choice[],
+  query: EdrQuery,
+  group: readonly GriddedVariable[],
+  places: SelectedPlaces,
   isDecoded: boolean,
-): PlannedCoverage {
+): PlannedCoverage | undefined {
   const byKey = new Map<string, DimSelection>();
-  for (const { variable, selections } of group)
-    for (const [at, { name }] of variable.axes.entries()) {
-      const { key } = dimOf(snapshot, variable.array.variable, at);
-      byKey.set(key, { parameter: name, ...selections.get(name)! });
-    }
-  const [{ places, selections, along }] = group as readonly [Choice];
-  const parameters = group.map(({ variable }) => variable);
+  const parameters = group.filter((variable) => {
+    const selections = selectSteps(query, variable, places);
+    for (const [{ name, key }, selection] of selections ?? [])
+      byKey.set(key, { parameter: name, ...selection });
+    return selections !== undefined;
+  });
+  if (parameters.length === 0) return undefined;
   const chosen = parameters.map(({ array }) => array.variable);
   const plan = createSelectionPlan(snapshot, chosen, byKey, isDecoded, (array) =>
     context.values.dataType(array, isDecoded),
   );
-  return { places, parameters, selections, along, plan };
+  const selections = parameters[0]!.axes.map(({ name, key }) => [name, byKey.get(key)!] as const);
+  return { places, parameters, selections: new Map(selections), plan };
+}
+
+/** Finds what is read along each axis; undefined if there is nothing. */
+function selectSteps(
+  query: EdrQuery,
+  { axes }: GriddedVariable,
+  places: SelectedPlaces,
+): Map<NamedAxis, StepSelection> | undefined {
+  const selections = new Map<NamedAxis, StepSelection>();
+  for (const axis of axes) {
+    const own = places.selections.get(axis.name) ?? askedSteps(query, axis, places);
+    if (pickedLength(own.selection) === 0) return undefined;
+    selections.set(axis, own);
+  }
+  return selections;
+}
+
+function askedSteps(query: EdrQuery, { name, axis }: NamedAxis, places: SelectedPlaces): StepSelection {
+  const parameter = name === "t" ? "datetime" : name;
+  const text = name === "z" ? levelsOf(query) : query.parameters.get(parameter);
+  const selection: AxisSelection =
+    text === undefined ? { begin: 0, count: axis.length, step: 1 } : findSteps(axis, parameter, text);
+  // A path at one time is a trajectory.
+  const isPath = query.type === "trajectory" && name === "t" && !places.selections.has("z");
+  return { kind: isPath && pickedLength(selection) === 1 ? "step" : "steps", selection };
 }

@@ -107,6 +107,16 @@ t.test("several points are cells in their order, each once, without those outsid
       `2000-02-29T12:00:00,850.0,0,${airValue(2, 0, 4, 1)}.0,45.0,10.0\n` +
       `2000-02-29T12:00:00,850.0,1,${airValue(2, 0, 8, 34)}.0,5.0,-20.0\n`,
   );
+  // Two levels of one cell are two points of parameters without levels, too.
+  const levels = "coords=MULTIPOINT Z((12 47 480),(13 47 250))&parameter-name=sea,t&f=CSV";
+  t.equal(
+    await (await query(`air/position?${levels}&${NOON}`)).text(),
+    "point,time,sea,t,lon,lat,level\n" +
+      `0,2000-02-29T12:00:00,22,${airValue(2, 1, 4, 1)}.0,10.0,45.0,500.0\n` +
+      `1,2000-02-29T12:00:00,22,${airValue(2, 2, 4, 1)}.0,10.0,45.0,250.0\n`,
+  );
+  const above = await query(`air/position?coords=POINT Z(12 47 9000)&parameter-name=sea,t&f=CSV&${NOON}`);
+  t.equal(await above.text(), "sea,lon,lat\n22,10.0,45.0\n");
   t.equal(
     (await query("air/position?coords=POINT(12 90)&parameter-name=t")).status,
     200,
