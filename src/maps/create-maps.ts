@@ -7,16 +7,17 @@ import type { NumericArray } from "../codec/items/item-values.js";
 import { combinations } from "../collections/combinations.js";
 import { createSingleFlight } from "../collections/single-flight.js";
 import { COLOUR_REVISION } from "../colour/colour-scales.js";
+import { chooseRange } from "../colour/value-range.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import type { BodyClient, BodyReply } from "../http/reply.js";
 import { packageVersion } from "../observe/versions.js";
 import { openChunkReader } from "../open/chunk-reader.js";
-import type { AxisSelection, Values } from "../values/values.js";
+import type { AxisSelection, ReadCost, Values } from "../values/values.js";
 import { combineStored, type StoredVersion, versionsOf } from "../zarr/chunk-reader.js";
 import { partsOfAxis } from "../zarr/plan/item-pick.js";
 import { type MapTask, pixelValues, type SampledValues } from "./draw-map.js";
-import { createLayers, type GriddedArray, isCheap, type Layer, stepsPosition } from "./layers.js";
+import { createLayers, type GriddedArray, type Layer, stepsPosition } from "./layers.js";
 import type { MapFrame, MapOptions, MapPicture, Maps } from "./maps.js";
 import type { AxisTable, GridSample } from "./sample-grid.js";
 
@@ -33,6 +34,17 @@ export interface MapsParts {
   readonly cache: { readonly current: ChunkCache };
 }
 
+/** Chunks that one picture of 512 × 512 pixels is made of, at most; larger pictures may be made of more. */
+const MAX_CHUNKS = 16;
+const PIXELS = 512 * 512;
+/** Decoded bytes of any number of chunks that may be read all the same. */
+const MAX_SMALL_BYTES = 4 * 2 ** 20;
+/** Bytes of the values that are read of these chunks, at most. */
+const MAX_VALUE_BYTES = 64 * 2 ** 20;
+
+/** Pixels along the sides of the map by which a range is chosen. */
+const RANGE_SIZE = { width: 64, height: 64 };
+
 /** Cells that a map shows, and where they are read. */
 interface MapCells {
   readonly level: GriddedArray;
@@ -40,6 +52,22 @@ interface MapCells {
   readonly selection: readonly AxisSelection[];
   /** Versions of the coordinates by which they were found. */
   readonly coordinates: readonly StoredVersion[];
+  readonly cost: ReadCost;
+  /** Whether their chunks are few or small enough for a map. */
+  readonly isCheap: boolean;
+}
+
+/** @throws ZpublishError `too-large` if the cells of a map are in too many chunks */
+function assertCheap(
+  { isCheap, cost }: MapCells,
+  { array, snapshot }: Layer,
+  { width, height }: MapFrame,
+): void {
+  if (isCheap) return;
+  throw new ZpublishError(
+    "too-large",
+    `A map of '${array.variable.path}' of ${width} × ${height} pixels would be made of ${cost.chunks} chunks of ${cost.chunkBytes} bytes: zoom in, or configure "overviews" for dataset '${snapshot.id}'`,
+  );
 }
 
 /** Creates what draws maps. */
@@ -47,8 +75,7 @@ export function createMaps({ values, cache }: MapsParts): Maps {
   const layers = createLayers(values);
   const replyWith = createPictures(values, cache);
 
-  /** @throws ZpublishError `too-large` if the cells are in too many chunks */
-  async function cellsOf(
+  async function findCells(
     layer: Layer,
     frame: MapFrame,
     position: readonly number[],
@@ -61,17 +88,15 @@ export function createMaps({ values, cache }: MapsParts): Maps {
       return axis === level.x ? selectionOf(sample.x) : { begin: index, count: 1, step: 1 };
     });
     const cost = values.cost(level.array, selection, { decode: true });
-    if (isCheap(cost, frame.width * frame.height)) return { ...found, selection };
-    throw new ZpublishError(
-      "too-large",
-      `A map of '${layer.array.variable.path}' of ${frame.width} × ${frame.height} pixels would be made of ${cost.chunks} chunks of ${cost.chunkBytes} bytes: zoom in, or configure "overviews" for dataset '${layer.snapshot.id}'`,
-    );
+    const pictures = Math.max(1, (frame.width * frame.height) / PIXELS);
+    const isFew = cost.chunks <= MAX_CHUNKS * pictures || cost.chunkBytes <= MAX_SMALL_BYTES * pictures;
+    return { ...found, selection, cost, isCheap: isFew && cost.byteLength <= MAX_VALUE_BYTES * pictures };
   }
 
   async function readCells(
     { level, sample, selection }: MapCells,
     { width, height }: MapFrame,
-    signal: AbortSignal,
+    signal?: AbortSignal,
   ): Promise<SampledValues> {
     const block = await values.read(level.snapshot, level.array, selection, { decode: true, signal });
     const isTurned = level.x < level.y;
@@ -85,11 +110,32 @@ export function createMaps({ values, cache }: MapsParts): Maps {
     };
   }
 
+  /** Chooses a range by a small map of all cells, or of as many around their middle as may be read. */
+  async function chosenRange(layer: Layer): Promise<readonly [low: number, high: number]> {
+    const { array, extent, position } = layer;
+    if (array.variable.dataType.kind === "b" || extent === undefined) return [0, 1];
+    const [west, south, east, north] = extent;
+    const [x, y] = [(west + east) / 2, (south + north) / 2];
+    for (let share = 1; ; share /= 2) {
+      const [across, down] = [(share * (east - west)) / 2, (share * (north - south)) / 2];
+      const bbox = [x - across, y - down, x + across, y + down] as const;
+      const frame = { crs: "CRS:84", bbox, ...RANGE_SIZE } as const;
+      const cells = await findCells(layer, frame, position, false);
+      if (!cells.isCheap) continue;
+      const finite = pixelValues(await readCells(cells, frame)).filter(Number.isFinite);
+      const { low, high } = finite.length === 0 ? { low: 0, high: 1 } : chooseRange(finite);
+      return [low, high];
+    }
+  }
+
+  const rangeOf = async (layer: Layer) =>
+    layers.once(`range ${layer.array.variable.path} ${layer.key}`, 0, () => chosenRange(layer));
+
   async function coloursOf(layer: Layer, style: MapOptions): Promise<ValueColours> {
     const { categories, array } = layer;
     const common = { from: array.variable.dataType, background: style.background };
     if (categories === undefined) {
-      const { range = await layers.range(layer), scale, isReversed = false } = style;
+      const { range = await rangeOf(layer), scale, isReversed = false } = style;
       return { ...common, range, scale, isReversed };
     }
     const colours = Buffer.from(categories.map(({ colour }) => colour.slice(1)).join(""), "hex");
@@ -102,12 +148,13 @@ export function createMaps({ values, cache }: MapsParts): Maps {
 
   return {
     place: (snapshot: DatasetSnapshot, array: ServedArray) => layers.place(snapshot, array),
-    range: (layer: Layer) => layers.range(layer),
+    range: rangeOf,
     async draw(layer: Layer, frame, steps, options = {}): Promise<MapPicture> {
       const { snapshot, array } = layer;
       const position = stepsPosition(layer, steps);
       const isLinear = options.isLinear === true && layer.isContinuous;
-      const cells = await cellsOf(layer, frame, position, isLinear);
+      const cells = await findCells(layer, frame, position, isLinear);
+      assertCheap(cells, layer, frame);
       const colours = await coloursOf(layer, options);
       const version = await versionOf(snapshot, cells);
       const { path } = cells.level.array.variable;
@@ -116,14 +163,15 @@ export function createMaps({ values, cache }: MapsParts): Maps {
       // Samples may be large, and pictures are remembered: those that are not cached any more are sampled again.
       const found = new WeakRef(cells);
       const reply = replyWith(snapshot, parts, frame, async (signal) => {
-        const again = async () => cellsOf(await layers.place(snapshot, array), frame, position, isLinear);
+        const again = async () => findCells(await layers.place(snapshot, array), frame, position, isLinear);
         return { ...(await readCells(found.deref() ?? (await again()), frame, signal)), colours };
       });
       return { ...reply, isCurrent: () => version.isUnchanged?.() === true };
     },
     async valueAt(layer: Layer, frame, steps, signal) {
       const pixel = { ...frame, width: 1, height: 1 };
-      const cells = await cellsOf(layer, pixel, stepsPosition(layer, steps), false);
+      const cells = await findCells(layer, pixel, stepsPosition(layer, steps), false);
+      assertCheap(cells, layer, pixel);
       const [value = Number.NaN] = pixelValues(await readCells(cells, pixel, signal));
       return Number.isNaN(value) ? undefined : value;
     },

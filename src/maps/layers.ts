@@ -3,13 +3,12 @@ import { variableFacts } from "../cf/dataset-facts.js";
 import { flagColoursOf, flagValuesOf, isCategorical } from "../cf/packing.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { categoryColours } from "../colour/colour-scales.js";
-import { chooseRange } from "../colour/value-range.js";
 import { type CoarserVersion, coarserVersions } from "../dataset/coarser-versions.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import { indexWithin, wrongParameter } from "../http/query.js";
-import type { AxisSelection, Coordinates, ReadCost, Values } from "../values/values.js";
+import type { Coordinates, Values } from "../values/values.js";
 import { combineStored, type StoredVersion } from "../zarr/chunk-reader.js";
 import type { MapCategory, MapExtent, MapFrame, MapPlace, MapSteps } from "./maps.js";
 import type { GridTask } from "./project-grid.js";
@@ -22,21 +21,6 @@ const GRID_TASKS = new URL("./project-grid.js", import.meta.url);
 const MAX_KEPT_BYTES = 64 * 2 ** 20;
 /** Bytes that a key and an extent or a range count for. */
 const ENTRY_BYTES = 512;
-
-/** Chunks that one picture of 512 × 512 pixels is made of, at most; larger pictures may be made of more. */
-const MAX_CHUNKS = 16;
-const PIXELS = 512 * 512;
-/** Decoded bytes of any number of chunks that may be read all the same. */
-const MAX_SMALL_BYTES = 4 * 2 ** 20;
-/** Bytes of the values that are read of these chunks, at most. */
-const MAX_VALUE_BYTES = 64 * 2 ** 20;
-
-/** Whether a picture may be made of so many chunks. */
-export function isCheap({ chunks, chunkBytes, byteLength }: ReadCost, pixels = PIXELS): boolean {
-  const pictures = Math.max(1, pixels / PIXELS);
-  const isFew = chunks <= MAX_CHUNKS * pictures || chunkBytes <= MAX_SMALL_BYTES * pictures;
-  return isFew && byteLength <= MAX_VALUE_BYTES * pictures;
-}
 
 /** An array with a place on the Earth: a variable, or a coarser version of it. */
 export interface GriddedArray extends CoarserVersion, Pick<MapPlace, "y" | "x" | "axes"> {
@@ -112,6 +96,7 @@ export function createLayers(values: Values) {
   const runTask = <T>(task: GridTask): Promise<T> => values.run<T>(GRID_TASKS, task);
 
   return {
+    once,
     /** Describes the maps of a variable. @throws as `Maps.place` */
     async place(snapshot: DatasetSnapshot, array: ServedArray): Promise<Layer> {
       const found = await gridded({ snapshot, array });
@@ -130,9 +115,6 @@ export function createLayers(values: Values) {
         categories,
       };
     },
-    /** As `Maps.range`. */
-    range: async (layer: Layer): Promise<readonly [low: number, high: number]> =>
-      once(`range ${layer.array.variable.path} ${layer.key}`, 0, () => rangeOf(values, layer)),
     /**
      * Samples the version of a variable that has as many cells as a frame has pixels, or more: the coarsest of these, else the finest.
      * @returns The versions of the coordinates by which that was found, too.
@@ -194,47 +176,6 @@ function extentOfDegrees({ y, x }: Extract<MapGrid, { kind: "degrees" }>): MapEx
   const turns = 360 * Math.floor((west + 180) / 360);
   const [left, right] = isRound ? [-180, 180] : [west - turns, east - turns];
   return [left, Math.max(south, -90), right, Math.min(north, 90)];
-}
-
-/** Rows and columns of which values are read for a range, at most. */
-const RANGE_CELLS = 64;
-
-/**
- * Chooses a range by some values of one place: of the whole plane if few chunks have them, else of its coarsest version or of the chunk in
- * its centre.
- */
-async function rangeOf(
-  values: Values,
-  { snapshot, array, y, x, position }: Layer,
-): Promise<readonly [low: number, high: number]> {
-  const { dataType, chunkShape } = array.variable;
-  if (dataType.kind === "b") return [0, 1];
-  const choiceOf = (version: CoarserVersion, isCentre: boolean) => {
-    const selection = position.map((index, axis): AxisSelection => {
-      if (axis !== y && axis !== x) return { begin: index, count: 1, step: 1 };
-      const length = version.array.variable.shape[axis]!;
-      const cells = isCentre ? Math.min(Math.max(1, chunkShape[axis]!), length) : length;
-      const step = Math.ceil(cells / RANGE_CELLS);
-      const begin = step >> 1;
-      const first = Math.floor(length / 2 / cells) * cells;
-      return { begin: first + begin, count: Math.ceil((cells - begin) / step), step };
-    });
-    return { ...version, selection };
-  };
-  const whole = { snapshot, array };
-  const choices = [
-    choiceOf(whole, false),
-    ...coarserVersions(snapshot, array)
-      .slice(-1)
-      .map((version) => choiceOf(version, false)),
-    choiceOf(whole, true),
-  ];
-  const chosen = choices.find((each) => isCheap(values.cost(each.array, each.selection))) ?? choices.at(-1)!;
-  const block = await values.read(chosen.snapshot, chosen.array, chosen.selection, { decode: true });
-  const finite = Float64Array.from((block.values ?? []) as ArrayLike<number>, Number).filter(Number.isFinite);
-  if (finite.length === 0) return [0, 1];
-  const { low, high } = chooseRange(finite);
-  return [low, high];
 }
 
 /**

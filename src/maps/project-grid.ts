@@ -1,15 +1,14 @@
 import proj4 from "proj4";
 import { findCells } from "./nearest-cells.js";
 import {
-  axisTable,
   type GridAxis,
   type GridSample,
   type MapFrame,
   type MapGrid,
-  medianStep,
   outerEdges,
   placesOf,
   positionsOf,
+  sampleAxes,
 } from "./sample-grid.js";
 
 /** A grid whose cells are found pixel by pixel. */
@@ -34,69 +33,47 @@ export default function runGridTask(task: GridTask): GridSample | MapExtent | un
 }
 
 function sampleGrid({ grid, frame, isLinear }: Extract<GridTask, { kind: "sample" }>): GridSample {
-  const places = placesOf(frame);
-  const { rows, columns } =
-    grid.kind === "cells" ? cellPositions(grid, places) : projectedPositions(grid, places);
-  const [height, width] =
-    grid.kind === "cells" ? [grid.rows, grid.columns] : [grid.y.centres.length, grid.x.centres.length];
-  const y = axisTable(rows, height, false, isLinear);
-  const x = axisTable(columns, width, false, isLinear);
-  const steps = [medianStep(rows, y.at), medianStep(columns, x.at)];
-  return { isSeparable: false, y, x, cellsPerPixel: Math.hypot(...steps) };
-}
-
-type Places = ReturnType<typeof placesOf>;
-
-/** Positions of pixels along both axes of a grid; NaN for those beside it. */
-interface Positions {
-  readonly rows: Float64Array;
-  readonly columns: Float64Array;
-}
-
-function cellPositions(
-  grid: Extract<MapGrid, { kind: "cells" }>,
-  { latitudes, longitudes }: Places,
-): Positions {
+  const { latitudes, longitudes } = placesOf(frame);
+  const axis = (positions: Float64Array, length: number) => ({ positions, length, isCyclic: false });
+  if (grid.kind === "projected") {
+    const { ys, xs } = projectedPlaces(grid, latitudes, longitudes);
+    const y = axis(positionsOf(grid.y, ys), grid.y.centres.length);
+    return sampleAxes(y, axis(positionsOf(grid.x, xs), grid.x.centres.length), false, isLinear);
+  }
+  const { rows, columns } = grid;
   const cells = findCells(grid, latitudes, longitudes);
   const centre = (cell: number, position: number) => (cell < 0 ? Number.NaN : position + 0.5);
-  return {
-    rows: Float64Array.from(cells, (cell) => centre(cell, Math.floor(cell / grid.columns))),
-    columns: Float64Array.from(cells, (cell) => centre(cell, cell % grid.columns)),
-  };
+  const y = Float64Array.from(cells, (cell) => centre(cell, Math.floor(cell / columns)));
+  const x = Float64Array.from(cells, (cell) => centre(cell, cell % columns));
+  return sampleAxes(axis(y, rows), axis(x, columns), false, isLinear);
 }
 
 /** Degrees by which a place may differ after both ways: farther away, it is on the other side of the Earth. */
 const ROUND_TRIP = 1e-4;
 
-function projectedPositions(
+/** Returns the coordinates of pixels in a projection, NaN for those beside the grid. */
+function projectedPlaces(
   { y, x, projection }: Extract<MapGrid, { kind: "projected" }>,
-  places: Places,
-): Positions {
-  const { latitudes, longitudes } = places;
+  latitudes: Float64Array,
+  longitudes: Float64Array,
+) {
   const converter = proj4(projection.definition);
   const count = latitudes.length * longitudes.length;
-  const [xs, ys] = [new Float64Array(count).fill(Number.NaN), new Float64Array(count).fill(Number.NaN)];
-  const [isOnX, isOnY] = [rangeTest(x), rangeTest(y)];
-  for (let row = 0, pixel = 0; row < latitudes.length; row++) {
-    const latitude = latitudes[row]!;
-    if (Math.abs(latitude) > 90) {
-      pixel += longitudes.length;
-      continue;
-    }
-    for (let column = 0; column < longitudes.length; column++, pixel++) {
-      const longitude = longitudes[column]!;
-      const [east, north] = converted(converter, "forward", longitude, latitude);
-      const [px, py] = [east / projection.scale, north / projection.scale];
-      if (!isOnX(px) || !isOnY(py)) continue;
-      const [backX, backY] = converted(converter, "inverse", east, north);
-      const turn = (backX - longitude) / 360;
-      const isSame =
-        Math.abs(backY - latitude) < ROUND_TRIP &&
-        Math.abs(turn - Math.round(turn)) * 360 * Math.cos(latitude * RADIANS) < ROUND_TRIP;
-      if (isSame) [xs[pixel], ys[pixel]] = [px, py];
-    }
+  const [ys, xs] = [new Float64Array(count).fill(Number.NaN), new Float64Array(count).fill(Number.NaN)];
+  const [isOnY, isOnX] = [rangeTest(y), rangeTest(x)];
+  for (let pixel = 0; pixel < count; pixel++) {
+    const latitude = latitudes[Math.floor(pixel / longitudes.length)]!;
+    const longitude = longitudes[pixel % longitudes.length]!;
+    if (Math.abs(latitude) > 90) continue;
+    const [east, north] = converted(converter, "forward", longitude, latitude);
+    const [px, py] = [east / projection.scale, north / projection.scale];
+    if (!isOnX(px) || !isOnY(py)) continue;
+    const [backX, backY] = converted(converter, "inverse", east, north);
+    const turn = (backX - longitude) / 360;
+    const across = Math.abs(turn - Math.round(turn)) * 360 * Math.cos(latitude * RADIANS);
+    if (Math.abs(backY - latitude) < ROUND_TRIP && across < ROUND_TRIP) [ys[pixel], xs[pixel]] = [py, px];
   }
-  return { rows: positionsOf(y, ys), columns: positionsOf(x, xs) };
+  return { ys, xs };
 }
 
 const RADIANS = Math.PI / 180;
@@ -118,12 +95,10 @@ function converted(
   }
 }
 
-/** Returns a test for places within a cell of an axis. */
+/** Returns a test for places on the cells of an axis, and half a cell around them. */
 function rangeTest({ centres }: GridAxis): (place: number) => boolean {
-  const [first, last] = [centres[0]!, centres.at(-1)!];
-  const [least, greatest] = first < last ? [first, last] : [last, first];
-  const margin = Math.max(Math.abs(centres[1]! - first), Math.abs(last - centres.at(-2)!));
-  return (place) => place >= least - margin && place <= greatest + margin;
+  const [first, last] = [2 * centres[0]! - centres[1]!, 2 * centres.at(-1)! - centres.at(-2)!];
+  return (place) => (place - first) * (place - last) <= 0;
 }
 
 /** Places along each side at which the extent of a projected grid is looked up. */

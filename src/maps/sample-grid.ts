@@ -1,6 +1,7 @@
 import type { CoordinateAxis } from "../cf/axis-labels.js";
 import { continuedLongitudes, firstIndex, orderOf, type RegularAxis, regularAxis } from "../cf/axis-order.js";
 import type { GridProjection } from "../cf/grid-mapping.js";
+import type { GridCells } from "../values/values.js";
 
 /** Coordinate systems of maps. Boxes are x before y in all of them: WMS 1.3.0 has it the other way round for EPSG:4326. */
 export type MapCrs = "EPSG:3857" | "CRS:84";
@@ -35,16 +36,7 @@ export type MapGrid =
       readonly x: GridAxis;
       readonly projection: GridProjection;
     }
-  | {
-      readonly kind: "cells";
-      /** Name of these cells in this process: workers keep what finds them. */
-      readonly key: string;
-      readonly rows: number;
-      readonly columns: number;
-      /** In C order, in shared memory; NaN for cells without a place. */
-      readonly latitudes: Float64Array;
-      readonly longitudes: Float64Array;
-    };
+  | ({ readonly kind: "cells" } & Omit<GridCells, "version">);
 
 /** Rows or columns that pixels show. */
 export interface AxisTable {
@@ -63,7 +55,7 @@ export interface GridSample {
   readonly isSeparable: boolean;
   readonly y: AxisTable;
   readonly x: AxisTable;
-  /** Cells along the side of a pixel; infinite if no pixel is on the grid. */
+  /** Cells along the side of a pixel; infinite if no pixel is on the grid, as far as that is known. */
   readonly cellsPerPixel: number;
 }
 
@@ -136,13 +128,8 @@ export function positionsOf(axis: GridAxis, places: Float64Array): Float64Array 
 /** Parts of a cell that count as rounding, as in GDAL's warper. */
 const ROUNDING = 1e-10;
 
-/** Makes the table of positions. @param length Cells of the axis. @param isLinear Whether values are interpolated. */
-export function axisTable(
-  positions: Float64Array,
-  length: number,
-  isCyclic: boolean,
-  isLinear: boolean,
-): AxisTable {
+/** Makes the table of positions. @param isLinear Whether values are interpolated. */
+function axisTable({ positions, length, isCyclic }: PixelAxis, isLinear: boolean): AxisTable {
   const cellAt = (position: number): number => {
     const cell = Math.floor(position + ROUNDING);
     if (cell >= 0 && cell < length) return cell;
@@ -177,6 +164,23 @@ function numbered(cells: Int32Array): Pick<AxisTable, "indexes" | "at"> {
   return { indexes, at: cells.map((cell) => places.get(cell) ?? -1) };
 }
 
+/** Where pixels lie along an axis of a grid. */
+interface PixelAxis {
+  /** Counted in cells; NaN for pixels beside the grid. */
+  readonly positions: Float64Array;
+  /** Cells of the axis. */
+  readonly length: number;
+  readonly isCyclic: boolean;
+}
+
+/** Samples a grid. @param isSeparable As in {@link GridSample}. @param isLinear Whether values are interpolated. */
+export function sampleAxes(y: PixelAxis, x: PixelAxis, isSeparable: boolean, isLinear: boolean): GridSample {
+  const [ofY, ofX] = [axisTable(y, isLinear), axisTable(x, isLinear)];
+  const steps = [medianStep(y.positions, ofY.at), medianStep(x.positions, ofX.at)];
+  const cellsPerPixel = isSeparable ? Math.min(...steps) : Math.hypot(...steps);
+  return { isSeparable, y: ofY, x: ofX, cellsPerPixel };
+}
+
 /** Samples a grid of latitudes and longitudes: a row of pixels shows a row of cells, a column one column. */
 export function sampleDegrees(
   { y, x }: Extract<MapGrid, { kind: "degrees" }>,
@@ -188,18 +192,12 @@ export function sampleDegrees(
   const rows = positionsOf(y, latitudes).map((each, at) =>
     Math.abs(latitudes[at]!) > 90 ? Number.NaN : each,
   );
-  const columns = positionsOf(x, longitudes);
-  const tables = {
-    y: axisTable(rows, y.centres.length, false, isLinear),
-    x: axisTable(columns, x.centres.length, x.isCyclic, isLinear),
-  };
-  const steps = [medianStep(rows, tables.y.at), medianStep(columns, tables.x.at)];
-  const isBeside = steps.some((step) => step === Number.POSITIVE_INFINITY);
-  return {
-    isSeparable: true,
-    ...tables,
-    cellsPerPixel: isBeside ? Number.POSITIVE_INFINITY : Math.min(...steps),
-  };
+  return sampleAxes(
+    { positions: rows, length: y.centres.length, isCyclic: false },
+    { positions: positionsOf(x, longitudes), length: x.centres.length, isCyclic: x.isCyclic },
+    true,
+    isLinear,
+  );
 }
 
 /**
@@ -207,14 +205,12 @@ export function sampleDegrees(
  * if one pixel is on the grid, infinite if none is.
  * @param at Negative for pixels beside the grid.
  */
-export function medianStep(positions: Float64Array, at: Int32Array): number {
-  const steps: number[] = [];
-  let pixels = 0;
-  for (let pixel = 0; pixel < at.length; pixel++) {
-    if (at[pixel]! < 0) continue;
-    pixels++;
-    if (pixel > 0 && at[pixel - 1]! >= 0) steps.push(Math.abs(positions[pixel]! - positions[pixel - 1]!));
-  }
-  if (pixels === 0) return Number.POSITIVE_INFINITY;
-  return Float64Array.from(steps).sort()[steps.length >> 1] ?? 0;
+function medianStep(positions: Float64Array, at: Int32Array): number {
+  if (at.every((cell) => cell < 0)) return Number.POSITIVE_INFINITY;
+  const isStep = (pixel: number) => at[pixel]! >= 0 && at[pixel - 1]! >= 0;
+  const steps = positions.map((position, pixel) =>
+    isStep(pixel) ? Math.abs(position - positions[pixel - 1]!) : Number.NaN,
+  );
+  const known = steps.filter((step) => !Number.isNaN(step)).sort();
+  return known[known.length >> 1] ?? 0;
 }

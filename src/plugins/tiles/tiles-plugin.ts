@@ -199,19 +199,16 @@ function assertApplies(
   { categories, isContinuous }: MapPlace,
   { range, scale, isReversed, isLinear }: TileQuery,
 ): void {
-  const refuse = (name: string, expected: string, received: unknown) => {
-    throw wrongParameter(name, "not_applicable", expected, `${received}`);
-  };
-  if (isLinear && !isContinuous)
-    refuse(
-      "interpolate",
-      "nearest, since values are categories, or cells have no rows and columns of places",
-      "linear",
-    );
-  if (categories === undefined) return;
-  if (range !== undefined) refuse("range", "no range, since values are categories", range);
-  if (scale !== undefined) refuse("scale", "no scale, since values are categories", scale);
-  if (isReversed) refuse("reversed", "no scale, since values are categories", true);
+  const ofNumbers = categories && "neither range nor scale, since values are categories";
+  const cells = "nearest, since values are categories, or cells have no rows and columns of places";
+  for (const [name, expected, received] of [
+    ["interpolate", isContinuous ? undefined : cells, isLinear && "linear"],
+    ["range", ofNumbers, range],
+    ["scale", ofNumbers, scale],
+    ["reversed", ofNumbers, isReversed],
+  ] as const)
+    if (expected !== undefined && received)
+      throw wrongParameter(name, "not_applicable", expected, `${received}`);
 }
 
 /** Greatest zoom that a map asks for: beyond a pixel per cell, tiles only become larger. */
