@@ -122,7 +122,7 @@ export type { Log, LogLevel } from "./observe/log.js";
 export { packageVersion } from "./observe/versions.js";
 export { openApiDocument } from "./openapi/openapi-document.js";
 export type { DatasetSummary } from "./pages/dataset-summary.js";
-export { COLOUR_QUERY, parseColourRange, parseColourScale } from "./pages/pictures.js";
+export { assertNoColours, COLOUR_QUERY, parseColourRange, parseColours } from "./pages/pictures.js";
 export { documentReply, jsonReply, keepPromise, pictureReply, xmlText } from "./plugins/documents.js";
 export type {
   DatasetPages,

@@ -433,8 +433,31 @@ export function parseColourRange(
   throw wrongParameter(parameter, "range", "two numbers 'low,high', the first less than the second", text);
 }
 
-/** Parses the parameter `scale`. @throws ZpublishError `invalid-query` */
-export function parseColourScale(name: string | undefined): ColourScaleName | undefined {
-  if (name === undefined || isColourScaleName(name)) return name;
-  throw wrongParameter("scale", "enum", `one of ${SCALE_NAMES.join(", ")}`, name);
+/** Parses the parameters of colours. @param values As `parseQuery` returns them. @throws ZpublishError `invalid-query` */
+export function parseColours(values: ReadonlyMap<string, readonly string[]>): Omit<PictureStyle, "size"> {
+  const [range, scale, reversed = "false"] = ["range", "scale", "reversed"].map(
+    (name) => values.get(name)?.[0],
+  );
+  if (scale !== undefined && !isColourScaleName(scale))
+    throw wrongParameter("scale", "enum", `one of ${SCALE_NAMES.join(", ")}`, scale);
+  if (reversed !== "true" && reversed !== "false")
+    throw wrongParameter("reversed", "bool_parsing", "true or false", reversed);
+  return { range: parseColourRange(range), scale, isReversed: reversed === "true" };
+}
+
+/** @throws ZpublishError `invalid-query` if colours are asked for @param reason Why there is no choice. */
+export function assertNoColours(
+  {
+    range,
+    scale,
+    isReversed,
+  }: Pick<PictureStyle, "range" | "scale"> & { readonly isReversed?: boolean | undefined },
+  reason: string,
+): void {
+  const refuse = (name: string, what: string, received: string) => {
+    throw wrongParameter(name, "not_applicable", `no ${what}, since ${reason}`, received);
+  };
+  if (range !== undefined) refuse("range", "range", `${range}`);
+  if (scale !== undefined) refuse("scale", "scale", scale);
+  if (isReversed) refuse("reversed", "scale", "true");
 }

@@ -63,7 +63,7 @@ export function pictureReply(
   { params, rawPath, query }: RouteRequest,
   make: () => Promise<Reply | MapPicture>,
 ): MaybePromise<Reply> {
-  const pictures = memo(datasets.get(params.dataset_id!), "pictures", () =>
+  const pictures = memo(datasets.get(params.dataset_id!), "replies of maps", () =>
     createBoundedMap<MapPicture>({ maxEntries: MAX_PICTURES }),
   );
   const address = `${rawPath}?${query}`;

@@ -4,18 +4,18 @@ import { type BoundedMap, createBoundedMap } from "../collections/bounded-map.js
 import { type DatasetSnapshot, findArray, type ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import { createSlice } from "../event-loop/cooperative-task.js";
-import { parseQuery, readInteger, wrongParameter } from "../http/query.js";
+import { indexWithin, parseQuery, readInteger, wrongParameter } from "../http/query.js";
 import type { BodyReply, RouteRequest } from "../http/reply.js";
 import type { QueryParameter } from "../http/router.js";
 import { packageVersion } from "../observe/versions.js";
 import {
+  assertNoColours,
   COLOUR_QUERY,
   choosePicture,
   DEFAULT_PICTURE_SIZE,
   type PictureChoice,
   type PictureStyle,
-  parseColourRange,
-  parseColourScale,
+  parseColours,
   pictureFlips,
   planPicture,
   readDirection,
@@ -64,17 +64,8 @@ async function servePicture(context: CoreContext, { params, query }: RouteReques
     throw new ZpublishError("not-found", message);
   }
   const { plane } = choice;
-  if (plane === undefined) assertNoScale(style, "the picture is a line");
-  else if (isCategorical(array.variable.attrs)) {
-    if (style.range !== undefined)
-      throw wrongParameter(
-        "range",
-        "not_applicable",
-        "no range, since values are categories",
-        `${style.range}`,
-      );
-    assertNoScale(style, "values are categories");
-  }
+  if (plane === undefined) assertNoColours({ ...style, range: undefined }, "the picture is a line");
+  else if (isCategorical(array.variable.attrs)) assertNoColours(style, "values are categories");
   const shown = plane === undefined ? [0] : [plane.y, plane.x];
   const place = placeAt(choice.position, array.variable, shown, indices);
   const flips = await pictureFlips(snapshot, array, choice, (each, isAcross) =>
@@ -91,13 +82,6 @@ async function servePicture(context: CoreContext, { params, query }: RouteReques
 /** Whether a request says how numbers become colours. */
 function hasColours({ range, scale, isReversed }: PictureStyle): boolean {
   return range !== undefined || scale !== undefined || isReversed;
-}
-
-/** @throws ZpublishError `invalid-query` */
-function assertNoScale({ scale, isReversed }: PictureStyle, reason: string): void {
-  if (scale !== undefined)
-    throw wrongParameter("scale", "not_applicable", `no scale, since ${reason}`, scale);
-  if (isReversed) throw wrongParameter("reversed", "not_applicable", `no scale, since ${reason}`, "true");
 }
 
 /** Planned pictures that are kept per snapshot, some kilobytes each: one for each variable and style. */
@@ -167,9 +151,7 @@ export function parsePictureQuery(query: string): PictureQuery {
   const [size] = values.get("size") ?? [];
   return {
     size: size === undefined ? DEFAULT_PICTURE_SIZE : readInteger("size", size, MIN_SIZE, MAX_SIZE),
-    range: parseColourRange(values.get("range")?.[0]),
-    scale: parseColourScale(values.get("scale")?.[0]),
-    isReversed: booleanOf("reversed", values.get("reversed")?.[0]),
+    ...parseColours(values),
     indices,
   };
 }
@@ -197,16 +179,7 @@ function placeAt(
           : `an index of ${others.join(", ")}`;
       throw wrongParameter(`index.${dim}`, "unknown_dimension", expected, dim);
     }
-    const length = shape[axis]!;
-    if (index < -length || index >= length)
-      throw wrongParameter(`index.${dim}`, "index_error", `${-length} to ${length - 1}`, `${index}`);
-    place[axis] = index < 0 ? index + length : index;
+    place[axis] = indexWithin(`${INDEX}${dim}`, index, shape[axis]!);
   }
   return place;
-}
-
-function booleanOf(name: string, text: string | undefined): boolean {
-  if (text === undefined || text === "false") return false;
-  if (text === "true") return true;
-  throw wrongParameter(name, "bool_parsing", "true or false", text);
 }

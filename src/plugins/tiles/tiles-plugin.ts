@@ -1,5 +1,6 @@
 import {
   type ArrayView,
+  assertNoColours,
   COLOUR_QUERY,
   colourTable,
   type DatasetView,
@@ -11,8 +12,7 @@ import {
   type Plugin,
   type PluginContext,
   packageVersion,
-  parseColourRange,
-  parseColourScale,
+  parseColours,
   parseQuery,
   pictureReply,
   type QueryParameter,
@@ -162,12 +162,16 @@ interface Layer {
   readonly query: TileQuery;
 }
 
+/** @throws ZpublishError `invalid-query` if values have no such colours, or cannot be interpolated */
 async function layerOf(context: PluginContext, request: RouteRequest): Promise<Layer> {
   const query = parseTileQuery(request.query);
   const snapshot = context.datasets.get(request.params.dataset_id!);
   const array = findArray(snapshot, request.params.var!);
   const place = await context.maps.place(snapshot, array);
-  assertApplies(place, query);
+  const cells = "nearest, since values are categories, or cells have no rows and columns of places";
+  if (query.isLinear && !place.isContinuous)
+    throw wrongParameter("interpolate", "not_applicable", cells, "linear");
+  if (place.categories !== undefined) assertNoColours(query, "values are categories");
   return { snapshot, array, place, query };
 }
 
@@ -192,23 +196,6 @@ function frameOf({ z, x, y }: RouteRequest["params"]): MapFrame {
     width: pixels,
     height: pixels,
   };
-}
-
-/** @throws ZpublishError `invalid-query` if values have no such style */
-function assertApplies(
-  { categories, isContinuous }: MapPlace,
-  { range, scale, isReversed, isLinear }: TileQuery,
-): void {
-  const ofNumbers = categories && "neither range nor scale, since values are categories";
-  const cells = "nearest, since values are categories, or cells have no rows and columns of places";
-  for (const [name, expected, received] of [
-    ["interpolate", isContinuous ? undefined : cells, isLinear && "linear"],
-    ["range", ofNumbers, range],
-    ["scale", ofNumbers, scale],
-    ["reversed", ofNumbers, isReversed],
-  ] as const)
-    if (expected !== undefined && received)
-      throw wrongParameter(name, "not_applicable", expected, `${received}`);
 }
 
 /** Greatest zoom that a map asks for: beyond a pixel per cell, tiles only become larger. */
@@ -270,16 +257,8 @@ function parseTileQuery(query: string): TileQuery {
     const [least, greatest] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
     steps.set(name, isIndex ? readInteger(parameter, text, least, greatest) : text);
   }
-  const isSecond = (name: string, allowed: readonly [string, string]): boolean => {
-    const text = values.get(name)?.[0] ?? allowed[0];
-    if (allowed.includes(text)) return text === allowed[1];
-    throw wrongParameter(name, "enum", `one of ${allowed.join(", ")}`, text);
-  };
-  return {
-    steps,
-    range: parseColourRange(values.get("range")?.[0]),
-    scale: parseColourScale(values.get("scale")?.[0]),
-    isReversed: isSecond("reversed", ["false", "true"]),
-    isLinear: isSecond("interpolate", ["nearest", "linear"]),
-  };
+  const [interpolate = "nearest"] = values.get("interpolate") ?? [];
+  if (interpolate !== "nearest" && interpolate !== "linear")
+    throw wrongParameter("interpolate", "enum", "one of nearest, linear", interpolate);
+  return { steps, ...parseColours(values), isLinear: interpolate === "linear" };
 }

@@ -75,7 +75,7 @@ t.test("dimensions are chosen by label and by index, and by default the last tim
     ["range=5,1", "two numbers"],
     ["range=-1e308,1e308", "two numbers"],
     ["scale=jet", "one of viridis"],
-    ["reversed=yes", "false, true"],
+    ["reversed=yes", "true or false"],
     ["interpolate=cubic", "nearest, linear"],
   ] as const) {
     const answer = await server.get(`/datasets/d/tiles/v/0/0/0.png?${query}`);
