@@ -3,7 +3,6 @@ import {
   type DatasetSummary,
   type DatasetView,
   idOfVersion,
-  idPageSteps,
   type JsonObject,
   labelText,
   openApiDocument,
@@ -13,15 +12,14 @@ import {
   type QueryParameter,
   type RouteRequest,
   readInteger,
-  runCooperatively,
+  selectIds,
 } from "../../plugin-api.js";
-import { COLLECTION_QUERIES, CRS, EDR_FORMATS } from "./edr-query.js";
-import { findParameters, type GriddedVariable, parameterOf } from "./gridded-variable.js";
-import { isGregorian } from "./json-answers.js";
+import { COLLECTION_QUERIES, CRS, CRS84, EDR_FORMATS, type QueryType } from "./edr-query.js";
+import { describeParameters, findParameters, type GriddedVariable, isGregorian } from "./gridded-variable.js";
 
 const FORMAT_NAMES = Object.keys(EDR_FORMATS);
-/** Collections of one page, unless the query says how many; each with its parameters if its dataset is open. */
-const PAGE_COLLECTIONS = 100;
+const QUERY_NAMES = Object.keys(COLLECTION_QUERIES) as QueryType[];
+/** Most collections of one page; each has its parameters if its dataset is open. */
 const MAX_PAGE_COLLECTIONS = 1_000;
 /** Labels of an axis that are listed one by one. */
 const MAX_LISTED = 1_000;
@@ -39,11 +37,11 @@ function link(href: string, rel: string, title: string, type = JSON_TYPE) {
   return { href, rel, type, title };
 }
 
-/** Describes the service: links to all others. @param root Absolute URL of `/edr`. */
-export function landingPage(root: string, serviceUrl: string, title: string): JsonObject {
+/** Describes the service: links to all others. */
+export function landingPage({ title }: PluginContext, { serviceUrl }: RouteRequest): JsonObject {
+  const root = `${serviceUrl}/edr`;
   return {
-    title,
-    description: "Environmental data by OGC API - EDR 1.1",
+    ...{ title, description: "Environmental data by OGC API - EDR 1.1" },
     links: [
       link(root, "self", "This document"),
       link(`${root}/api`, "service-desc", "Description of the API", OPENAPI_TYPE),
@@ -61,14 +59,17 @@ const TEXT = { type: "string" };
 /** Errors, as the plugin writes them. */
 const ERROR = { type: "object", required: ["code"], properties: { code: TEXT, description: TEXT } };
 
-/** Describes the API below `/edr`, as OpenAPI 3.0. @param root Absolute URL of `/edr`. */
-export function openApiOf({ routes, title, datasetPath }: PluginContext, root: string): JsonObject {
+/** Describes the API below `/edr`, as OpenAPI 3.0. */
+export function openApiOf(
+  { routes, title, datasetPath }: PluginContext,
+  { serviceUrl }: RouteRequest,
+): JsonObject {
   const own = routes().flatMap((route) =>
     route.path.startsWith("/edr/") ? [{ ...route, path: route.path.slice("/edr".length) }] : [],
   );
   const info = { title, version: packageVersion };
   const { components, ...api } = openApiDocument(own, { ...info, datasetPath });
-  const described = { openapi: "3.0.3", info, servers: [{ url: root }] };
+  const described = { openapi: "3.0.3", info, servers: [{ url: `${serviceUrl}/edr` }] };
   const schemas = { Detail: ERROR, ValidationDetail: ERROR };
   return { ...api, ...described, components: { ...components, schemas } } as JsonObject;
 }
@@ -92,126 +93,112 @@ export function conformance(): JsonObject {
 export const PAGE_QUERY: Readonly<Record<string, QueryParameter>> = {
   limit: {
     description: "Collections of a page",
-    schema: { type: "integer", minimum: 1, maximum: MAX_PAGE_COLLECTIONS, default: PAGE_COLLECTIONS },
+    schema: { type: "integer", minimum: 1, maximum: MAX_PAGE_COLLECTIONS, default: 100 },
   },
   after: { description: "Id before the page", schema: TEXT },
   f: { description: "Format: json", schema: TEXT },
 };
 
 /** Lists collections, a page of them: those whose datasets are open with their parameters, the others as far as they are known. */
-export async function collectionList(
-  context: PluginContext,
-  root: string,
-  request: RouteRequest,
-): Promise<JsonObject> {
+export async function collectionList(context: PluginContext, request: RouteRequest): Promise<JsonObject> {
   const { datasets } = context;
   const query = parseQuery(request.query, { once: Object.keys(PAGE_QUERY) });
-  const limit = readInteger(
-    "limit",
-    query.get("limit")?.[0] ?? `${PAGE_COLLECTIONS}`,
-    1,
-    MAX_PAGE_COLLECTIONS,
-  );
-  const listed = { filter: "", after: query.get("after")?.[0] ?? "", limit };
-  const ids = datasets.ids();
-  const page = await runCooperatively(idPageSteps(ids, datasets.configuredCount, listed));
-  const summaries = await context.summaries(page.ids);
+  const limit = readInteger("limit", query.get("limit")?.[0] ?? "100", 1, MAX_PAGE_COLLECTIONS);
+  const after = query.get("after")?.[0] || undefined;
+  const all = datasets.ids();
+  const { ids, hasMore } = selectIds(all, datasets.configuredCount, { prefix: "", after, limit });
+  const summaries = await context.summaries(ids);
+  const url = request.serviceUrl + request.rawPath;
   const collections: JsonObject[] = [];
-  for (const id of page.ids) {
-    const url = `${root}/collections/${encodeURIComponent(id)}`;
-    collections.push(await describeCollection(context, datasets.opened(id), id, url, summaries.get(id)));
+  for (const id of ids) {
+    const own = `${url}/${encodeURIComponent(id)}`;
+    collections.push(await describeCollection(context, datasets.opened(id), id, own, summaries.get(id)));
   }
-  const next = new URLSearchParams({ limit: `${limit}`, after: page.next ?? "" });
-  const links = [
-    link(`${root}/collections`, "self", "This document"),
-    ...(page.next === undefined ? [] : [link(`${root}/collections?${next}`, "next", "Next page")]),
-  ];
-  return { links, collections, numberMatched: ids.length, numberReturned: collections.length };
+  const next = `${url}?limit=${limit}&after=${encodeURIComponent(ids.at(-1) ?? "")}`;
+  const links = [link(url, "self", "This document"), ...(hasMore ? [link(next, "next", "Next page")] : [])];
+  return { links, collections, numberMatched: all.length, numberReturned: ids.length };
 }
 
-/** Describes the collection of an open dataset. @param url Of the collection. */
-export async function collectionOf(
+/** Returns the dataset of a request, or its version. */
+export function openCollection(
+  { datasets }: PluginContext,
+  { params: { dataset_id: id, instance } }: RouteRequest,
+): DatasetView | Promise<DatasetView> {
+  return instance === undefined ? datasets.get(id!) : datasets.open(`${id}@${instance}`);
+}
+
+/** Describes the collection or instance of a request. */
+export async function collectionOf(context: PluginContext, request: RouteRequest): Promise<JsonObject> {
+  const { params, serviceUrl, rawPath } = request;
+  const snapshot = await openCollection(context, request);
+  return describeOpened(context, snapshot, params.instance ?? params.dataset_id!, serviceUrl + rawPath);
+}
+
+/** Describes an open dataset, whose summary may be in the making. */
+async function describeOpened(
   context: PluginContext,
   snapshot: DatasetView,
   id: string,
   url: string,
 ): Promise<JsonObject> {
-  return describeCollection(context, snapshot, id, url, await summaryOf(context, snapshot.id));
+  let summary: DatasetSummary | undefined;
+  for (let attempt = 1; summary === undefined && attempt <= MAX_ATTEMPTS; attempt++)
+    summary = (await context.summaries([snapshot.id])).get(snapshot.id);
+  return describeCollection(context, snapshot, id, url, summary);
 }
 
-/** Returns the summary of an open dataset, which may be in the making. */
-async function summaryOf({ summaries }: PluginContext, id: string): Promise<DatasetSummary | undefined> {
-  for (let attempt = 1; ; attempt++) {
-    const found = (await summaries([id])).get(id);
-    if (found !== undefined || attempt === MAX_ATTEMPTS) return found;
-  }
-}
-
-/** Lists the tags of a collection, and the snapshots that its branches end in. Nothing is opened for it. @param url Of the list. */
-export async function instanceList(
-  context: PluginContext,
-  snapshot: DatasetView,
-  url: string,
-  signal: AbortSignal,
-): Promise<JsonObject> {
-  const { id } = snapshot;
+/** Lists the tags of a collection, and the snapshots that its branches end in. Nothing is opened for it. */
+export async function instanceList(context: PluginContext, request: RouteRequest): Promise<JsonObject> {
+  const { params, signal, serviceUrl, rawPath } = request;
+  const { id, versions } = context.datasets.get(params.dataset_id!);
+  const url = serviceUrl + rawPath;
   const instances = new Map<string, JsonObject>();
-  for (const version of (await snapshot.versions?.list(signal)) ?? []) {
-    if (version.kind === "snapshot") continue;
+  for (const version of (await versions?.list(signal)) ?? []) {
     const name = idOfVersion("", version).slice(1);
-    if (instances.has(name)) continue;
+    if (version.kind === "snapshot" || instances.has(name)) continue;
     const own = `${url}/${encodeURIComponent(name)}`;
     const opened = context.datasets.opened(idOfVersion(id, version));
-    const summary = opened && (await summaryOf(context, opened.id));
-    const described = await describeCollection(context, opened, name, own, summary);
+    const described = await (opened
+      ? describeOpened(context, opened, name, own)
+      : describeCollection(context, undefined, name, own, undefined));
     instances.set(name, { ...described, title: `${version.kind} ${version.name}, ${version.time}` });
   }
   return { links: [link(url, "self", "This document")], instances: [...instances.values()] };
 }
 
 async function describeCollection(
-  context: PluginContext,
+  { values }: PluginContext,
   snapshot: DatasetView | undefined,
   id: string,
   url: string,
   summary: DatasetSummary | undefined,
 ): Promise<JsonObject> {
-  const parameters = snapshot && (await findParameters(context.values, snapshot));
-  const hasQueries = parameters === undefined || parameters.length > 0;
-  const queries = Object.entries(COLLECTION_QUERIES).map(([name, { summary: description }]) => [
-    name,
-    { link: queryLink(`${url}/${name}`, name, description) },
-  ]);
+  const parameters = snapshot && (await findParameters(values, snapshot));
+  const names = parameters?.length === 0 ? [] : QUERY_NAMES;
   const instances = {
-    link: {
-      ...link(`${url}/instances`, "data", "Versions of the collection"),
-      variables: { query_type: "instances" },
-    },
+    ...link(`${url}/instances`, "data", "Versions of the collection"),
+    variables: { query_type: "instances" },
   };
+  const hasInstances = snapshot?.versions !== undefined && snapshot.version === undefined;
   return {
-    id,
-    title: summary?.title || id,
+    ...{ id, title: summary?.title || id },
     links: [
       link(url, "self", "This document"),
       link(url, "collection", "The collection"),
-      ...(hasQueries
-        ? Object.keys(COLLECTION_QUERIES).map((name) => link(`${url}/${name}`, "data", name))
-        : []),
+      ...names.map((name) => link(`${url}/${name}`, "data", name)),
     ],
     extent: extentOf(summary, parameters ?? []),
     data_queries: {
-      ...(hasQueries ? Object.fromEntries(queries) : {}),
-      ...(snapshot?.versions && snapshot.version === undefined ? { instances } : {}),
+      ...Object.fromEntries(names.map((name) => [name, { link: queryLink(`${url}/${name}`, name) }])),
+      ...(hasInstances && { instances: { link: instances } }),
     },
-    crs: CRS,
-    output_formats: FORMAT_NAMES,
-    parameter_names: Object.fromEntries(
-      (parameters ?? []).map((each) => [each.array.variable.path, parameterOf(each)]),
-    ),
+    ...{ crs: CRS, output_formats: FORMAT_NAMES },
+    parameter_names: describeParameters(parameters ?? []),
   };
 }
 
-function queryLink(url: string, name: string, description: string): JsonObject {
+function queryLink(url: string, name: QueryType): JsonObject {
+  const { summary: description } = COLLECTION_QUERIES[name];
   return {
     ...link(url, "data", name),
     variables: {
@@ -228,34 +215,23 @@ function queryLink(url: string, name: string, description: string): JsonObject {
 function extentOf(summary: DatasetSummary | undefined, parameters: readonly GriddedVariable[]): JsonObject {
   const { extent, period, calendar } = summary ?? {};
   const others = new Map<string, CoordinateAxis>();
-  for (const { axes } of parameters)
-    for (const { name, axis } of axes)
-      if (!/^[xyt]$/.test(name) && !others.has(name) && axis.length > 0) others.set(name, axis);
-  const z = others.get("z");
-  others.delete("z");
+  for (const { name, axis } of parameters.flatMap(({ axes }) => axes))
+    if (!/^[xyt]$/.test(name) && !others.has(name) && axis.length > 0) others.set(name, axis);
   const isUsual = calendar === undefined || isGregorian(calendar);
   const time = (text: string) => (isUsual && text.includes("T") ? `${text}Z` : text);
+  const trs = isUsual ? GREGORIAN : GREGORIAN.replace("Gregorian Calendar", `${calendar} calendar`);
+  const z = others.get("z");
   const { dim = "", units = "1" } = z ?? {};
+  const reference = "https://cfconventions.org/";
+  const custom = [...others].filter(([id]) => id !== "z");
   return {
     ...(extent && {
-      spatial: {
-        bbox: [[extent.west, extent.south, extent.east, extent.north]],
-        crs: "http://www.opengis.net/def/crs/OGC/1.3/CRS84",
-      },
+      spatial: { bbox: [[extent.west, extent.south, extent.east, extent.north]], crs: CRS84 },
     }),
-    ...(period && {
-      temporal: {
-        interval: [period.map(time)],
-        trs: isUsual ? GREGORIAN : GREGORIAN.replace("Gregorian Calendar", `${calendar} calendar`),
-      },
-    }),
+    ...(period && { temporal: { interval: [period.map(time)], trs } }),
     ...(z && { vertical: { ...labelsOf(z), vrs: `VERTCS["${dim}",VDATUM["${dim}"],UNIT["${units}",1.0]]` } }),
-    ...(others.size > 0 && {
-      custom: Array.from(others, ([id, axis]) => ({
-        id,
-        ...labelsOf(axis),
-        reference: "https://cfconventions.org/",
-      })),
+    ...(custom.length > 0 && {
+      custom: custom.map(([id, axis]) => ({ id, ...labelsOf(axis), reference })),
     }),
   };
 }

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import {
   chooseMediaType,
-  type DatasetView,
   type ErrorFacts,
   type ErrorReply,
   exportedByteLength,
@@ -27,6 +26,7 @@ import {
   landingPage,
   OPENAPI_TYPE,
   openApiOf,
+  openCollection,
   PAGE_QUERY,
 } from "./edr-metadata.js";
 import {
@@ -58,78 +58,36 @@ const COLLECTION = "/edr/collections/{dataset_id}";
 const INSTANCE = `${COLLECTION}/instances/{instance}`;
 const PARAMETERS = { dataset_id: "Id of the dataset", instance: "A tag, or the id of a snapshot" };
 
-/** Path, summary, and what makes a document. @param root Absolute URL of `/edr`. @param url That of the request. */
-type DocumentRow = readonly [
+const DOCUMENTS: readonly (readonly [
   path: string,
   summary: string,
-  write: (request: RouteRequest, root: string, url: string) => JsonObject | Promise<JsonObject>,
+  write: (context: PluginContext, request: RouteRequest) => JsonObject | Promise<JsonObject>,
+])[] = [
+  ["/edr", "Landing page", landingPage],
+  ["/edr/", "Landing page", landingPage],
+  ["/edr/conformance", "Conformance classes", conformance],
+  ["/edr/api", "Description of the API", openApiOf],
+  ["/edr/collections", "Datasets as collections", collectionList],
+  [COLLECTION, "A dataset as collection", collectionOf],
+  [`${COLLECTION}/instances`, "Versions of a collection", instanceList],
+  [INSTANCE, "A version of a collection", collectionOf],
 ];
 
 function documentRoutes(context: PluginContext): Route[] {
-  const { title, datasets, createDocument } = context;
-  const landing: DocumentRow[2] = ({ serviceUrl }, root) => landingPage(root, serviceUrl, title);
-  const rows: readonly DocumentRow[] = [
-    ["/edr", "Landing page", landing],
-    ["/edr/", "Landing page", landing],
-    ["/edr/conformance", "Conformance classes", conformance],
-    ["/edr/api", "Description of the API", (_, root) => openApiOf(context, root)],
-    [
-      "/edr/collections",
-      "Datasets as collections",
-      (request, root) => collectionList(context, root, request),
-    ],
-    [
-      COLLECTION,
-      "A dataset as collection",
-      ({ params: { dataset_id: id } }, _, url) => collectionOf(context, datasets.get(id!), id!, url),
-    ],
-    [
-      `${COLLECTION}/instances`,
-      "Versions of a collection",
-      ({ params, signal }, _, url) => instanceList(context, datasets.get(params.dataset_id!), url, signal),
-    ],
-    [
-      INSTANCE,
-      "A version of a collection",
-      async (request, _, url) =>
-        collectionOf(context, await openCollection(context, request), request.params.instance!, url),
-    ],
-  ];
-  return rows.map(([path, summary, write]) => {
+  return DOCUMENTS.map(([path, title, write]) => {
+    const summary = `${title} (OGC API - EDR)`;
     const contentType = path === "/edr/api" ? OPENAPI_TYPE : JSON_TYPE;
+    const query = path === "/edr/collections" ? PAGE_QUERY : { f: PAGE_QUERY.f! };
     return {
       ...{ path, priority: "page", errors: writeError },
-      operation: {
-        summary: `${summary} (OGC API - EDR)`,
-        contentType,
-        parameters: parametersOf(path),
-        query: path === "/edr/collections" ? PAGE_QUERY : { f: PAGE_QUERY.f! },
-        ranged: true,
-      },
+      operation: { summary, contentType, parameters: PARAMETERS, query, ranged: true },
       async handler(request) {
-        const content = await write(
-          request,
-          `${request.serviceUrl}/edr`,
-          request.serviceUrl + request.rawPath,
-        );
-        const document = createDocument(stringifyJson(content), contentType);
+        const content = stringifyJson(await write(context, request));
+        const document = context.createDocument(content, contentType);
         return { kind: "document", document, quotesAddress: true };
       },
     };
   });
-}
-
-function parametersOf(path: string): Record<string, string> {
-  return Object.fromEntries(Object.entries(PARAMETERS).filter(([name]) => path.includes(`{${name}}`)));
-}
-
-/** Returns the dataset of a request, or its version. */
-function openCollection(
-  { datasets }: PluginContext,
-  { params }: RouteRequest,
-): DatasetView | Promise<DatasetView> {
-  const { dataset_id: id, instance } = params;
-  return instance === undefined ? datasets.get(id!) : datasets.open(`${id}@${instance}`);
 }
 
 function queryRoutes(context: PluginContext): Route[] {
@@ -145,7 +103,7 @@ function queryRoutes(context: PluginContext): Route[] {
         maxBodyBytes: MAX_BODY_BYTES,
         operation: {
           summary: `${summary} (OGC API - EDR)`,
-          ...{ contentType: contentType!, alternatives, parameters: parametersOf(path) },
+          ...{ contentType: contentType!, alternatives, parameters: PARAMETERS },
           ...{ query, requestBody: body, ranged: true, isBounded: true, mayBeEmpty: true },
         },
         handler: (request) => answerQuery(context, type as QueryType, request),

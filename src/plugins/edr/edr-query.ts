@@ -13,16 +13,11 @@ import {
 } from "../../plugin-api.js";
 import parseWkt, { type WktGeometry } from "./well-known-text.js";
 
-/** A format of values. The first type is that of its answers, unless a client prefers another one. */
-interface EdrFormat {
-  readonly types: readonly string[];
-  /** Values of `f`, in lower case. */
-  readonly names: readonly string[];
-}
-/** Name of a format in metadata. */
-export type FormatName = "CoverageJSON" | "GeoJSON" | "CSV" | "NetCDF";
-/** Formats by their names. */
-export const EDR_FORMATS: Readonly<Record<FormatName, EdrFormat>> = {
+/**
+ * Formats of values by their names. The first type is that of answers, unless a client prefers another one; names are values of `f`, in
+ * lower case.
+ */
+export const EDR_FORMATS = {
   CoverageJSON: {
     types: ["application/prs.coverage+json", "application/vnd.cov+json"],
     names: ["coveragejson", "covjson", "json"],
@@ -31,18 +26,17 @@ export const EDR_FORMATS: Readonly<Record<FormatName, EdrFormat>> = {
   CSV: { types: ["text/csv"], names: ["csv"] },
   NetCDF: { types: ["application/x-netcdf"], names: ["netcdf", "nc"] },
 };
+/** Name of a format. */
+export type FormatName = keyof typeof EDR_FORMATS;
 
 /** Coordinate reference systems; all have longitudes before latitudes. */
 export const CRS = ["CRS84", "EPSG:4326"];
 
-const TEXT = { type: "string" };
-const boxOf = (count: number) => ({
-  ...{ type: "array", items: { type: "number" } },
-  ...{ minItems: count, maxItems: count },
-});
+/** The first of them as a URI. */
+export const CRS84 = "http://www.opengis.net/def/crs/OGC/1.3/CRS84";
 
-function parameter(description: string, schema: QueryParameter["schema"] = TEXT): QueryParameter {
-  return { description, style: "form", explode: false, schema };
+function parameter(description: string, more: Partial<QueryParameter> = {}): QueryParameter {
+  return { description, style: "form", explode: false, schema: { type: "string" }, ...more };
 }
 
 /** Parameters of all queries. The others are `coords` or `bbox`, and dimensions of the collection. */
@@ -58,60 +52,50 @@ const COMMON = {
   ),
 };
 
-/** A kind of query. */
-interface QueryKind {
-  /** Types of its geometries. */
-  readonly types: readonly WktGeometry["type"][];
-  /** What it answers. */
-  readonly summary: string;
-  readonly parameters: Readonly<Record<string, QueryParameter>>;
+/** @param types Of geometries. */
+function queryOf(types: readonly WktGeometry["type"][], summary: string, coords: string) {
+  const parameters: Readonly<Record<string, QueryParameter>> = {
+    coords: parameter(coords, { required: true }),
+    ...COMMON,
+  };
+  return { types, summary, parameters };
 }
 
-function byGeometry(types: QueryKind["types"], summary: string, coords: string): QueryKind {
-  return { types, summary, parameters: { coords: { ...parameter(coords), required: true }, ...COMMON } };
-}
+const [BOX, LEVELS] = [4, 6].map((length) => ({
+  ...{ type: "array", items: { type: "number" } },
+  ...{ minItems: length, maxItems: length },
+}));
+const BBOX = parameter("`west,south,east,north`, or with levels `west,south,z,east,north,z`", {
+  ...{ required: true, schema: { oneOf: [BOX, LEVELS] } },
+});
 
-/** Queries of collections by name. */
+/** Queries of collections by name, with their parameters. */
 export const COLLECTION_QUERIES = {
-  position: byGeometry(
+  position: queryOf(
     ["POINT", "MULTIPOINT"],
     "Values of the cells nearest to points",
     "`POINT(8.6 50.1)`, `MULTIPOINT(…)`; with `Z` at the nearest level. Points outside are left out",
   ),
-  area: byGeometry(
+  area: queryOf(
     ["POLYGON", "MULTIPOLYGON"],
     "Values of the cells whose centres are in polygons",
     "`POLYGON((5 45,15 45,15 55,5 55,5 45))`, `MULTIPOLYGON(…)`",
   ),
-  cube: {
-    types: [],
-    summary: "Values of the cells in a box",
-    parameters: {
-      bbox: {
-        ...parameter("`west,south,east,north`, or with levels `west,south,z,east,north,z`", {
-          oneOf: [boxOf(4), boxOf(6)],
-        }),
-        required: true,
-      },
-      ...COMMON,
-    },
-  },
-  trajectory: byGeometry(
+  cube: { types: [], summary: "Values of the cells in a box", parameters: { bbox: BBOX, ...COMMON } },
+  trajectory: queryOf(
     ["LINESTRING", "MULTILINESTRING"],
     "Values of the cells along a path",
     "`LINESTRING(5 45,15 55)`, `MULTILINESTRING(…)`; `Z`: levels; `M`: seconds since 1970-01-01",
   ),
-} satisfies Readonly<Record<string, QueryKind>>;
+};
 /** Name of a query. */
 export type QueryType = keyof typeof COLLECTION_QUERIES;
 
-/** What a query asks for. Texts are as they came. */
+/** What a query asks for. */
 export interface EdrQuery {
   readonly type: QueryType;
-  /** By name; each once. */
+  /** Texts as they came, by name. The levels of a box are `z`. */
   readonly parameters: ReadonlyMap<string, string>;
-  /** Undefined for all. */
-  readonly names: readonly string[] | undefined;
 }
 
 const CRS_TEXT =
@@ -125,10 +109,10 @@ export async function readEdrQuery(type: QueryType, request: RouteRequest): Prom
   const parameters = new Map<string, string>();
   for (const [name, values] of parseQuery(request.query, { repeated: ["{name}"] })) {
     // OWSLib's name of it.
-    if (name === "parameter_names") parameters.set("parameter-name", values.join());
-    else if (values.length > 1)
+    const isNames = name === "parameter_names";
+    if (!isNames && values.length > 1)
       throw wrongParameter(name, "repeated_parameter", "the parameter once", values[1]!);
-    else parameters.set(name, values[0]!);
+    parameters.set(isNames ? "parameter-name" : name, values.join());
   }
   const contentType = request.header("content-type") ?? "";
   if (request.method === "POST")
@@ -136,39 +120,26 @@ export async function readEdrQuery(type: QueryType, request: RouteRequest): Prom
   const crs = parameters.get("crs");
   if (crs !== undefined && !CRS_TEXT.test(crs))
     throw wrongParameter("crs", "enum", `one of ${CRS.join(", ")}`, crs);
-  const names = parameters.get("parameter-name")?.split(",");
-  return { type, parameters, names: names?.map((name) => name.trim()) };
+  const box = parameters.get("bbox")?.split(",") ?? [];
+  if (box.length === 6 && !parameters.has("z")) parameters.set("z", `${box[2]}/${box[5]}`);
+  return { type, parameters };
 }
 
-function parseBody(body: Uint8Array, contentType: string): Map<string, string> {
+function parseBody(body: Uint8Array, contentType: string): [name: string, value: string][] {
   if (!/^application\/json\s*(?:;|$)/i.test(contentType))
     throw new ZpublishError(
       "unsupported-media-type",
       `Expected Content-Type application/json, received '${contentType}'`,
     );
-  let value: unknown;
   const text = Buffer.from(body).toString("utf8");
   try {
-    value = JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value))
+      return Object.entries(value).map(([name, each]) => [name, String(each)]);
   } catch {
-    throw wrongParameter("body", "json_parsing", "JSON", text, "body");
+    // No JSON, or lists that are nested too deep.
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw wrongParameter("body", "object", "an object with the parameters of the query", text, "body");
-  return new Map(
-    Object.entries(value).map(([name, each]) => {
-      const items: readonly unknown[] = Array.isArray(each) ? each : [each];
-      if (items.every((item) => typeof item === "string" || typeof item === "number"))
-        return [name, items.join()] as const;
-      throw wrongParameter(
-        name,
-        "string_type",
-        "a text, a number, or a list of these",
-        JSON.stringify(each),
-        "body",
-      );
-    }),
-  );
+  throw wrongParameter("body", "object", "an object of JSON with the parameters of the query", text, "body");
 }
 
 /** A text of so many characters is parsed in the pool. */
@@ -190,12 +161,15 @@ export async function readGeometry(
   return values.run<WktGeometry>(new URL("./well-known-text.js", import.meta.url), task, { signal });
 }
 
-/** Reads west, south, east and north; the least and greatest level between them are those of `z`. */
+/** Reads west, south, east and north. */
 function readBox(text: string): WktGeometry {
   const numbers = text.split(",").map((each) => (each.trim() === "" ? Number.NaN : Number(each)));
-  const [west, south, east, north] = (numbers.length === 6 ? [0, 1, 3, 4] : [0, 1, 2, 3]).map(
-    (at) => numbers[at]!,
-  ) as [number, number, number, number];
+  const [west, south, east, north] = numbers.toSpliced(numbers.length === 6 ? 2 : 6, 1) as [
+    number,
+    number,
+    number,
+    number,
+  ];
   const isBox = [4, 6].includes(numbers.length) && numbers.every(Number.isFinite);
   const isOnEarth =
     Math.abs(west) <= 360 && Math.abs(east) <= 360 && south >= -90 && south <= north && north <= 90;
@@ -206,12 +180,6 @@ function readBox(text: string): WktGeometry {
   return { type: "POLYGON", stride: 2, z: -1, m: -1, parts: [[ring]] };
 }
 
-/** Returns the levels of a query: `z`, or those of a box of six numbers. */
-export function levelsOf({ type, parameters }: EdrQuery): string | undefined {
-  const box = type === "cube" ? parameters.get("bbox")!.split(",") : [];
-  return parameters.get("z") ?? (box.length === 6 ? `${box[2]}/${box[5]}` : undefined);
-}
-
 const REPEATED = /^R(\d{1,4})\/([^/]+)\/([^/]+)$/;
 
 /**
@@ -220,22 +188,20 @@ const REPEATED = /^R(\d{1,4})\/([^/]+)\/([^/]+)$/;
  * @throws ZpublishError `invalid-query` if it has another form, or labels of another kind than the axis
  */
 export function findSteps(axis: CoordinateAxis, parameter: string, text: string): Steps {
-  const isNumber = axis.calendar === undefined && typeof axis.values?.[0] !== "string";
+  const isTime = axis.calendar !== undefined;
+  const isNumber = !isTime && typeof axis.values?.[0] !== "string";
+  const [, count, first, step] = (isNumber && REPEATED.exec(text)) || [];
+  const labels = Array.from({ length: Number(count) }, (_, at) => `${Number(first) + at * Number(step)}`);
   const range = text.split("/");
-  const [, count = "0", first, step] = (isNumber && REPEATED.exec(text)) || [];
-  if (first === undefined && range.length === 2) {
+  if (count === undefined && range.length > 2)
+    throw wrongParameter(parameter, "range", "a, a/b, a,b or R3/a/step", text);
+  if (count === undefined && range.length === 2) {
     const isTurned = isNumber && Number(range[0]) > Number(range[1]);
     const [from, to] = (isTurned ? range.reverse() : range).map((end) => (end === ".." ? undefined : end));
     return indexRange(axis, from, to);
   }
-  const labels =
-    first === undefined
-      ? text.split(",")
-      : Array.from({ length: Number(count) }, (_, at) => String(Number(first) + at * Number(step)));
-  if (range.length > 1 && first === undefined)
-    throw wrongParameter(parameter, "range", "a, a/b, a,b or R3/a/step", text);
-  const indexes = labels.flatMap((label): readonly number[] => {
-    if (axis.calendar !== undefined) return stepIndexes(indexRange(axis, label, label));
+  const indexes = (count === undefined ? text.split(",") : labels).flatMap((label): readonly number[] => {
+    if (isTime) return stepIndexes(indexRange(axis, label, label));
     const found = isNumber ? indexOf(axis, label, "nearest", 0) : indexOf(axis, label, "exact");
     return found < 0 ? [] : [found];
   });

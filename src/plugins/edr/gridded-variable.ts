@@ -4,6 +4,7 @@ import {
   type Coordinates,
   type DatasetView,
   dimOf,
+  firstText,
   type JsonObject,
   type Values,
   type Variable,
@@ -42,32 +43,21 @@ export async function findParameters(
   snapshot: DatasetView,
   names?: readonly string[],
 ): Promise<GriddedVariable[]> {
-  const candidates = [...snapshot.tree.groups.values()].flatMap(({ variables, coordinateNames }) =>
-    [...variables.values()].filter(
-      ({ name, dims, attrs, dataType: { kind } }) =>
-        // Texts of times are no numbers.
-        dims.length >= 2 &&
-        "iuf".includes(kind) &&
-        !coordinateNames.has(name) &&
-        !/ since /.test(`${attrs.units}`),
-    ),
-  );
-  const asked = names === undefined ? candidates : candidates.filter(({ path }) => names.includes(path));
   const found: GriddedVariable[] = [];
-  for (const { path } of asked) {
-    const array = snapshot.arrays.get(path)!;
-    const coordinates = await values.coordinates(snapshot, array);
-    const axes = nameAxes(snapshot, array.variable, coordinates);
-    if (axes !== undefined) found.push({ array, coordinates, axes });
-  }
+  for (const { variables, coordinateNames } of snapshot.tree.groups.values())
+    for (const { name, path, dims, attrs, dataType } of variables.values()) {
+      // Texts of times are no numbers.
+      const isData = dims.length >= 2 && "iuf".includes(dataType.kind) && !/ since /.test(`${attrs.units}`);
+      if (!isData || coordinateNames.has(name) || names?.includes(path) === false) continue;
+      const array = snapshot.arrays.get(path)!;
+      const coordinates = await values.coordinates(snapshot, array);
+      const axes = nameAxes(snapshot, array.variable, coordinates);
+      if (axes !== undefined) found.push({ array, coordinates, axes });
+    }
   const unknown = names?.find((name) => !found.some(({ array }) => array.variable.path === name));
   if (unknown === undefined) return found;
-  throw wrongParameter(
-    "parameter-name",
-    "unknown_variable",
-    "names of the collection's parameter_names",
-    unknown,
-  );
+  const expected = "names of the collection's parameter_names";
+  throw wrongParameter("parameter-name", "unknown_variable", expected, unknown);
 }
 
 /** Names the axes of a variable; undefined if it does not lie on a grid of longitudes and latitudes. */
@@ -81,34 +71,35 @@ function nameAxes(
   const [y, x] = grid ? [grid.y, grid.x] : crs === "degrees" ? [find("Y"), find("X")] : [-1, -1];
   if (y < 0 || x < 0) return undefined;
   const t = axes.findIndex(({ role, calendar }) => role === "T" && calendar !== undefined);
-  const z = axes.findIndex(
-    ({ role, calendar }, at) => role === "Z" && calendar === undefined && at !== y && at !== x,
-  );
-  const known = new Map([
-    [z, "z"],
-    [t, "t"],
-    [y, "y"],
-    [x, "x"],
-  ]);
+  const isLevel = ({ role, calendar }: CoordinateAxis) => role === "Z" && calendar === undefined;
+  const z = axes.findIndex((axis, at) => isLevel(axis) && at !== y && at !== x);
+  const known = ["x", "y", "z", "t"];
   return axes.map((axis, at) => {
     const { key, name } = dimOf(snapshot, variable, at);
-    return { axis, key, name: known.get(at) ?? name };
+    return { axis, key, name: known[[x, y, z, t].indexOf(at)] ?? name };
   });
 }
 
-/** Describes a parameter, as EDR and CoverageJSON have it. */
-export function parameterOf({ array: { variable } }: GriddedVariable): JsonObject {
-  const { path, attrs } = variable;
-  const [label, standard, units] = [
-    attrs.long_name ?? attrs.standard_name,
-    attrs.standard_name,
-    attrs.units,
-  ].map((text) => (typeof text === "string" && text.trim() !== "" ? text.trim() : undefined));
-  const id =
-    standard && /^\w+$/.test(standard) ? `http://vocab.nerc.ac.uk/standard_name/${standard}/` : undefined;
+/** Tells whether dates of a calendar are those of ISO 8601. */
+export function isGregorian(calendar: string | undefined): boolean {
+  return /^(?:standard|gregorian|proleptic_gregorian)$/i.test(calendar ?? "");
+}
+
+/** Describes parameters by their paths, as EDR and CoverageJSON have it. */
+export function describeParameters(variables: readonly GriddedVariable[]): Record<string, JsonObject> {
+  return Object.fromEntries(
+    variables.map(({ array: { variable } }) => [variable.path, parameterOf(variable)]),
+  );
+}
+
+function parameterOf({ path, attrs }: Variable): JsonObject {
+  const textOf = (...names: string[]) => firstText(attrs, names)?.trim() || undefined;
+  const [standard, units] = [textOf("standard_name") ?? "", textOf("units")];
+  const id = `http://vocab.nerc.ac.uk/standard_name/${standard}/`;
+  const label = { en: textOf("long_name", "standard_name") ?? path };
   return {
     ...{ type: "Parameter", id: path },
     ...(units && { unit: { label: { en: units }, symbol: units } }),
-    observedProperty: { ...(id && { id }), label: { en: label ?? path } },
+    observedProperty: { ...(/^\w+$/.test(standard) && { id }), label },
   };
 }

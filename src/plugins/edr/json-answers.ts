@@ -1,6 +1,7 @@
 import {
   type CoordinateAxis,
   createSlice,
+  elementCount,
   type JsonObject,
   type JsonValue,
   jsonValues,
@@ -15,8 +16,8 @@ import {
   type Values,
   ZpublishError,
 } from "../../plugin-api.js";
-import { stepIndexes } from "./edr-query.js";
-import { type NamedAxis, parameterOf } from "./gridded-variable.js";
+import { CRS84, stepIndexes } from "./edr-query.js";
+import { axisNamed, describeParameters, isGregorian, type NamedAxis } from "./gridded-variable.js";
 import type { PlannedCoverage } from "./plan-coverages.js";
 
 /**
@@ -31,11 +32,8 @@ export async function* writeCoverageJson(
   let text = coverages.length === 1 ? "" : '{"type":"CoverageCollection","coverages":[';
   for (const [index, coverage] of coverages.entries()) {
     const { parameters, plan } = coverage;
-    const described = Object.fromEntries(
-      parameters.map((each) => [each.array.variable.path, parameterOf(each)]),
-    );
     const domain = stringifyJson(await domainOf(coverage));
-    text += `${index === 0 ? "" : ","}{"type":"Coverage","domain":${domain},"parameters":${stringifyJson(described)},"ranges":{`;
+    text += `${index === 0 ? "" : ","}{"type":"Coverage","domain":${domain},"parameters":${stringifyJson(describeParameters(parameters))},"ranges":{`;
     for (const [at, parameter] of parameters.entries()) {
       const { path } = parameter.array.variable;
       const variable = plan.variables.find(
@@ -70,29 +68,19 @@ const DOUBLE = parseDataType("<f8");
 
 /** Returns a function that makes the items of a block NaN that are outside of a mask of y and x. */
 function masked(mask: Uint8Array, names: readonly string[], shape: readonly number[]) {
-  const [y, x] = ["y", "x"].map((name) => {
+  const finderOf = (name: string) => {
     const at = names.indexOf(name);
-    return {
-      length: shape[at]!,
-      stride: shape.slice(at + 1).reduce((product, length) => product * length, 1),
-    };
-  }) as [Axis, Axis];
-  return (block: ValueBlock, firstItem: number): Pick<ValueBlock, "values" | "dataType"> => {
-    const items = Float64Array.from(block.values as ArrayLike<number | bigint>, (value, index) => {
-      const item = firstItem + index;
-      const row = Math.floor(item / y.stride) % y.length;
-      return mask[row * x.length + (Math.floor(item / x.stride) % x.length)] === 1
-        ? Number(value)
-        : Number.NaN;
-    });
-    return { values: items, dataType: block.dataType.kind === "f" ? block.dataType : DOUBLE };
+    const stride = elementCount(shape.slice(at + 1));
+    return (item: number) => Math.floor(item / stride) % shape[at]!;
   };
-}
-
-/** One axis of a block of values. */
-interface Axis {
-  readonly length: number;
-  readonly stride: number;
+  const [row, column] = [finderOf("y"), finderOf("x")];
+  const width = shape[names.indexOf("x")]!;
+  return ({ values, dataType }: ValueBlock, first: number): Pick<ValueBlock, "values" | "dataType"> => {
+    const items = Float64Array.from(values as ArrayLike<number | bigint>, (value, at) =>
+      mask[row(first + at) * width + column(first + at)] === 1 ? Number(value) : Number.NaN,
+    );
+    return { values: items, dataType: dataType.kind === "f" ? dataType : DOUBLE };
+  };
 }
 
 /** Describes where the values of a coverage are, with the longitudes and latitudes of the centres of cells. */
@@ -120,7 +108,7 @@ async function domainOf({ places, parameters, selections }: PlannedCoverage): Pr
     referencing: [
       {
         coordinates: ["x", "y"],
-        system: { type: "GeographicCRS", id: "http://www.opengis.net/def/crs/OGC/1.3/CRS84" },
+        system: { type: "GeographicCRS", id: CRS84 },
       },
       ...others.map(referenceOf),
     ],
@@ -159,11 +147,6 @@ async function labelsOf(
   return labels;
 }
 
-/** Tells whether dates of a calendar are those of ISO 8601. */
-export function isGregorian(calendar: string | undefined): boolean {
-  return /^(?:standard|gregorian|proleptic_gregorian)$/i.test(calendar ?? "");
-}
-
 const CALENDARS = "https://cfconventions.org/cf-conventions/cf-conventions.html#calendar";
 
 function referenceOf({ name, axis }: NamedAxis): JsonObject {
@@ -192,41 +175,41 @@ export function writeEdrGeojson(
   url: string,
   values: Values,
 ): (signal: AbortSignal) => AsyncGenerator<Uint8Array> {
-  const [{ plan }] = coverages as readonly [PlannedCoverage];
-  const count = [...plan.dims.values()].reduce((product, length) => product * length, 1);
+  const [{ plan, parameters }] = coverages as readonly [PlannedCoverage];
+  const count = elementCount([...plan.dims.values()]);
   if (count > MAX_FEATURES)
     throw new ZpublishError("too-large", `Expected at most ${MAX_FEATURES} features, received ${count}`);
-  const parameters = coverages.flatMap((each) => each.parameters);
   const names = parameters.map(({ array }) => array.variable.path);
   const axisOf = (name: string) =>
-    parameters.flatMap(({ axes }) => axes).find((each) => each.name === name)?.axis;
+    parameters.map((each) => axisNamed(each, name)).find((axis) => axis !== undefined);
   const { grid } = parameters[0]!.coordinates;
+  const [x, y, t] = [axisOf("x"), axisOf("y"), axisOf("t")];
   const columns = tableColumns(plan);
-  const [x, y, t] = [
-    grid?.longitude ?? axisOf("x")?.variable,
-    grid?.latitude ?? axisOf("y")?.variable,
-    axisOf("t")?.variable,
+  const [east, north, time] = [
+    grid?.longitude ?? x?.variable,
+    grid?.latitude ?? y?.variable,
+    t?.variable,
   ].map((path) => columns.findIndex(({ name }) => name === path?.replaceAll("/", "_"))) as [
     number,
     number,
     number,
   ];
-  const suffix = isGregorian(axisOf("t")?.calendar) ? "Z" : "";
+  const suffix = isGregorian(t?.calendar) ? "Z" : "";
   const feature = ({ columns: blocks }: TableRows, row: number) => {
-    const valueAt = (column: number): JsonValue => {
-      const value = blocks[column]?.values?.[row] ?? null;
+    const cells = blocks.map(({ values }): JsonValue => {
+      const value = values?.[row] ?? null;
       return typeof value === "number" && !Number.isFinite(value) ? null : value;
-    };
-    const [east, north] = [Number(valueAt(x)), Number(valueAt(y))];
-    const datetime = t < 0 ? "" : `${valueAt(t)}${suffix}`;
+    });
+    const coordinates = [Number(cells[east]), Number(cells[north])];
     const properties = {
-      ...Object.fromEntries(columns.map(({ name }, at) => [name, valueAt(at)])),
-      ...{ datetime, "parameter-name": names, label: `${north}, ${east}`, edrqueryendpoint: url },
+      ...Object.fromEntries(columns.map(({ name }, at) => [name, cells[at]!])),
+      datetime: time < 0 ? "" : `${cells[time]}${suffix}`,
+      ...{ "parameter-name": names, label: coordinates.toReversed().join(", "), edrqueryendpoint: url },
     };
-    return { type: "Feature", geometry: { type: "Point", coordinates: [east, north] }, properties };
+    return { type: "Feature", geometry: { type: "Point", coordinates }, properties };
   };
   return async function* (signal) {
-    let text = `{"type":"FeatureCollection","parameters":${stringifyJson(parameters.map(parameterOf))},"features":[`;
+    let text = `{"type":"FeatureCollection","parameters":${stringifyJson(Object.values(describeParameters(parameters)))},"features":[`;
     for await (const rows of tableRows(plan, columns, values, signal)) {
       const features = Array.from({ length: rows.rowCount }, (_, row) => stringifyJson(feature(rows, row)));
       yield Buffer.from(text + features.join());

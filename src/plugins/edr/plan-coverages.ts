@@ -8,7 +8,7 @@ import {
   wrongParameter,
   type ZpublishError,
 } from "../../plugin-api.js";
-import { COLLECTION_QUERIES, type EdrQuery, findSteps, levelsOf, readGeometry } from "./edr-query.js";
+import { COLLECTION_QUERIES, type EdrQuery, findSteps, readGeometry } from "./edr-query.js";
 import { findParameters, type GriddedVariable, type NamedAxis } from "./gridded-variable.js";
 import { type PlaceSource, type SelectedPlaces, selectInside, selectNearest } from "./place-selection.js";
 import type { WktGeometry } from "./well-known-text.js";
@@ -41,7 +41,12 @@ export async function planCoverages(
 ): Promise<PlannedCoverage[]> {
   const { context, snapshot, signal } = source;
   const geometry = await readGeometry(query, context.values, signal);
-  const variables = await findParameters(context.values, snapshot, query.names);
+  const names = query.parameters.get("parameter-name")?.split(",");
+  const variables = await findParameters(
+    context.values,
+    snapshot,
+    names?.map((name) => name.trim()),
+  );
   assertNames(query, variables);
   const groups = new Map<string, GriddedVariable[]>();
   for (const variable of variables) {
@@ -162,7 +167,7 @@ function selectSteps(
 
 function askedSteps(query: EdrQuery, { name, axis }: NamedAxis, places: SelectedPlaces): StepSelection {
   const parameter = name === "t" ? "datetime" : name;
-  const text = name === "z" ? levelsOf(query) : query.parameters.get(parameter);
+  const text = query.parameters.get(parameter);
   const selection: AxisSelection =
     text === undefined ? { begin: 0, count: axis.length, step: 1 } : findSteps(axis, parameter, text);
   // A path at one time is a trajectory.
