@@ -120,6 +120,44 @@ export async function openManyStore(
   return { id: "many", directory };
 }
 
+/** Lengths of the dimensions of a layer: a grid of a degree. */
+const LAYER_SHAPE = { time: 365, level: 20, lat: 181, lon: 360 };
+const LAYER_AXES = {
+  time: { units: "hours since 2020-01-01", first: 0, step: 6 },
+  level: { units: "hPa", standard_name: "air_pressure", first: 1_000, step: -50 },
+  lat: { units: "degrees_north", first: 90, step: -1 },
+  lon: { units: "degrees_east", first: 0, step: 1 },
+};
+
+/** A store of `count` variables on a grid of the Earth, `v0` and so on, without stored chunks but those of coordinates. */
+export async function openLayerStore(count: number, parent: string = DATA_DIRECTORY): Promise<BenchStore> {
+  const directory = join(parent, `layers-${count}-v${FORMAT}`);
+  await makeOnce(directory, async (unfinished) => {
+    const metadata: Record<string, unknown> = { ".zattrs": {}, ".zgroup": { zarr_format: 2 } };
+    for (const [name, { first, step, ...attrs }] of Object.entries(LAYER_AXES)) {
+      const length = LAYER_SHAPE[name as keyof typeof LAYER_AXES];
+      metadata[`${name}/.zarray`] = arrayDocument([length], [length], null);
+      metadata[`${name}/.zattrs`] = { _ARRAY_DIMENSIONS: [name], ...attrs };
+      await mkdir(join(unfinished, name));
+      const values = Float32Array.from({ length }, (_, i) => first + step * i);
+      await writeFile(join(unfinished, name, "0"), new Uint8Array(values.buffer));
+    }
+    const dims = Object.keys(LAYER_SHAPE);
+    for (let i = 0; i < count; i++) {
+      metadata[`v${i}/.zarray`] = arrayDocument(
+        Object.values(LAYER_SHAPE),
+        [1, 1, 181, 360],
+        FIELD_COMPRESSOR,
+      );
+      metadata[`v${i}/.zattrs`] = { _ARRAY_DIMENSIONS: dims, long_name: `variable ${i}`, units: "m s-1" };
+    }
+    await writeConsolidated(unfinished, metadata);
+    await writeFile(join(unfinished, ".zgroup"), JSON.stringify({ zarr_format: 2 }));
+    makeOldTree(unfinished);
+  });
+  return { id: "layers", directory };
+}
+
 /** Values along x of a small dataset, all in one chunk. */
 const SMALL_LENGTH = 16;
 

@@ -17,6 +17,7 @@ import { select } from "./select.js";
 import { start } from "./start.js";
 import { thumbnails } from "./thumbnails.js";
 import { tiles } from "./tiles.js";
+import { wms } from "./wms.js";
 
 /** Benchmarks besides the rows, by name, in the order of the report. */
 export const TABLES: Readonly<Record<string, BenchTable>> = {
@@ -25,6 +26,7 @@ export const TABLES: Readonly<Record<string, BenchTable>> = {
   overviews,
   thumbnails,
   tiles,
+  wms,
   explore,
   warm,
   remote,

@@ -53,7 +53,13 @@ t.test(
       Array.from({ length: QUERIES }, (_, at) => at),
       8,
       async (at) => {
-        const answer = await get(`/datasets/d/tiles/v/${at % 3}/0/0.png?range=-${1 + at / 1e6},${50 + at}`);
+        const range = `-${1 + at / 1e6},${50 + at}`;
+        const frame = `crs=CRS:84&bbox=-180,-90,${180 - at / 1e4},90&width=256&height=256`;
+        const answer = await get(
+          at % 2 === 0
+            ? `/datasets/d/tiles/v/${at % 3}/0/0.png?range=${range}`
+            : `/datasets/d/wms?request=GetMap&layers=v&${frame}&colorscalerange=${range}`,
+        );
         if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`);
         bytes += (await answer.arrayBuffer()).byteLength;
       },

@@ -62,6 +62,12 @@ export function* writeCapabilities(
   yield `<Service><Name>${isNew ? "WMS" : "OGC:WMS"}</Name>${elements("Title", [title])}${link}${isNew ? limits : ""}</Service>\n`;
   yield `<Capability><Request>\n${operations.join("")}</Request><Exception>${elements("Format", [isNew ? "XML" : exception])}</Exception>\n`;
   yield `<Layer>${elements("Title", [title])}${elements(isNew ? "CRS" : "SRS", CRS_NAMES[version])}\n`;
+  const boxes = new Map<string, string>();
+  const boxesOf = (extent: MapExtent) => {
+    const known = boxes.get(`${extent}`) ?? writeBoxes(version, extent);
+    boxes.set(`${extent}`, known);
+    return known;
+  };
   const [numbers, categories] = [undefined, true].map((wanted) =>
     layers.filter(({ place }) => (place.categories && true) === wanted),
   );
@@ -73,7 +79,7 @@ export function* writeCapabilities(
     yield `<Layer><Title>${name}</Title>\n${styles.map((style) => writeStyle(version, url, members[0]!, style)).join("")}`;
     for (let at = 0; at < members.length; at += LAYERS_PER_PIECE) {
       const some = members.slice(at, at + LAYERS_PER_PIECE);
-      yield some.map((layer) => writeLayer(version, url, layer)).join("");
+      yield some.map((layer) => writeLayer(version, url, layer, boxesOf(layer.place.extent!))).join("");
     }
     yield "</Layer>\n";
   }
@@ -95,14 +101,15 @@ function linkTo(version: WmsVersion, url: string): string {
   return `<OnlineResource ${version === "1.3.0" ? "" : `${XLINK} `}xlink:type="simple"${attributes({ "xlink:href": url })}/>`;
 }
 
-function writeLayer(version: WmsVersion, url: string, layer: WmsLayer): string {
+/** @param boxes Where it lies. */
+function writeLayer(version: WmsVersion, url: string, layer: WmsLayer, boxes: string): string {
   const { array, place } = layer;
   const { path, attrs } = array.variable;
   const { unit } = variableFacts(attrs);
   const about = unit === undefined ? place.title : `${place.title} (${unit})`;
   const names = `${elements("Name", [path])}${elements("Title", [place.title])}${elements("Abstract", [about])}`;
   return `<Layer queryable="1">${names}
-${writeBoxes(version, place.extent!)}
+${boxes}
 ${writeDimensions(version, place)}${writeStyle(version, url, layer, DEFAULT_STYLE)}</Layer>\n`;
 }
 
