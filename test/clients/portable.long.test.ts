@@ -90,10 +90,10 @@ t.test(
       }
     }
     t.same(ofZarrita.slice(0, 20), [], `${ofZarrita.length} differences of zarrita`);
-    t.ok(zarritaCount > 2 * stores.length, `${zarritaCount} arrays read by zarrita`);
+    t.ok(zarritaCount > stores.length, `${zarritaCount} arrays read by zarrita`);
     for (const [generation, own, expected] of [
-      ["trixie", jobs, 8 * stores.length],
-      ["forky", ofGdal, 2 * stores.length],
+      ["trixie", jobs, stores.length],
+      ["forky", ofGdal, stores.length],
     ] as const) {
       const { compared, differences } = await readBack(fixtures, own, generation);
       t.same(differences.slice(0, 20), [], `${generation}: ${differences.length} differences`);
@@ -153,7 +153,7 @@ t.test(
       t.same(wrong.slice(0, 10), [], `${chosen[index]}: ${wrong.length} differences`);
       compared += Number(found.at(-1)?.compared);
     }
-    t.ok(compared > 3 * chosen.length, `${compared} variables of ${chosen.length} files compared`);
+    t.ok(compared > chosen.length, `${compared} variables of ${chosen.length} files compared`);
     checkCleanLog(t, server);
     await server.stop();
   },

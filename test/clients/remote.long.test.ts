@@ -12,6 +12,7 @@ import {
 } from "../support/clients/remote-jobs.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { filesOf } from "../support/datasets/sample-stores.js";
+import { choose } from "../support/effort.js";
 import { startNginxOrigin } from "../support/origins/nginx-origin.js";
 import { type RadosgwOrigin, startRadosgw } from "../support/origins/radosgw-origin.js";
 import { PROGRAM, runScript } from "../support/servers/run-program.js";
@@ -21,10 +22,8 @@ import { writeZip } from "../support/write-zip.js";
 
 t.setTimeout(500_000);
 
-/** Consolidated stores of both versions, some with groups and shards: nothing else can be found over HTTP. */
-const CONSOLIDATED = ["air.zarr", "tree.zarr", "v3-tree.zarr"];
-/** Of Debian 13's clients, if they are there. */
-const NEWER = ["zarr3-shards.zarr"];
+/** Consolidated stores, some with groups and shards: nothing else can be found over HTTP. The last one is of Debian 13's clients. */
+const CONSOLIDATED = { v2: ["air.zarr", "tree.zarr"], v3: ["v3-tree.zarr", "zarr3-shards.zarr"] } as const;
 /** Stores without consolidated metadata, of which the second one has shards. */
 const UNCONSOLIDATED = ["air-plain.zarr", "v3.zarr"];
 
@@ -58,8 +57,10 @@ function locationsBelow(base: string, stores: readonly string[], extension = "")
   return Object.fromEntries(stores.map((store) => [store, `${base}/${store}${extension}`]));
 }
 
-function consolidatedOf(fixtures: Fixtures): string[] {
-  return [...CONSOLIDATED, ...NEWER.filter((store) => store in fixtures.stores)];
+/** Consolidated stores of both versions, others for each way of the bytes. */
+function consolidatedOf(t: Test, fixtures: Fixtures): string[] {
+  const [v2, v3] = [CONSOLIDATED.v2, CONSOLIDATED.v3.filter((store) => store in fixtures.stores)];
+  return [...choose<string>(t, v2, 2), ...choose<string>(t, v3, 2)];
 }
 
 /**
@@ -89,7 +90,7 @@ t.test(
   async (t) => {
     const fixtures = await openFixtures();
     const { url } = await startNginxOrigin(t, fixtures.directory);
-    const stores = consolidatedOf(fixtures);
+    const stores = consolidatedOf(t, fixtures);
     await readAll(t, fixtures, await serve(t, locationsBelow(`${url}/stores`, stores)), "system");
   },
 );
@@ -100,7 +101,7 @@ t.test(
   async (t) => {
     const fixtures = await openFixtures();
     const directory = await makeDirectory(t);
-    const stores = consolidatedOf(fixtures);
+    const stores = consolidatedOf(t, fixtures);
     for (const [index, store] of stores.entries()) {
       const files = [...(await filesOf(fixtures.path(store)))];
       const zip = writeZip(files.map(([name, content]) => ({ name, content, isDeflated: index % 2 === 1 })));
@@ -118,7 +119,7 @@ t.test(
     const fixtures = await openFixtures();
     const directory = await makeDirectory(t);
     await symlink(join(fixtures.directory, "stores"), join(directory, "stores"));
-    const stores = consolidatedOf(fixtures);
+    const stores = consolidatedOf(t, fixtures);
     for (const store of stores) {
       const refs: Record<string, unknown> = {};
       for (const [name, content] of await filesOf(fixtures.path(store))) {
@@ -141,7 +142,7 @@ t.test(
     const fixtures = await openFixtures();
     const origin = await startRadosgw(t);
     const { credentials, endpoint } = origin;
-    const stores = [...consolidatedOf(fixtures), ...UNCONSOLIDATED];
+    const stores = [...consolidatedOf(t, fixtures), ...UNCONSOLIDATED];
     await origin.createBucket("archive");
     await putStores(origin, fixtures, "archive", stores);
     const locations = locationsBelow("s3://archive/2026", stores);

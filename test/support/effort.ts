@@ -6,6 +6,7 @@ const EFFORT = Number(process.env.ZPUBLISH_TEST_EFFORT ?? 0.1);
 
 /** Seed of what a run chooses at random: another one each time, unless `ZPUBLISH_TEST_SEED` names it. */
 const SEED = Number(process.env.ZPUBLISH_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const random = createRandom(SEED);
 
 /** Scales how often something is tried. @param count With effort 1. @returns At least 1. */
 export function effort(count: number): number {
@@ -20,7 +21,6 @@ export function effort(count: number): number {
 export function choose<T>(t: Test, all: readonly T[], factor = 1): T[] {
   const count = Math.min(all.length, effort(factor * all.length));
   if (count === all.length) return [...all];
-  const random = createRandom(SEED);
   const places = all.map((_, place) => ({ place, turn: random() }));
   const chosen = new Set(
     places
