@@ -38,37 +38,34 @@ const SIDES = [
  * side: what lies nearer to it is beside the grid, unless there is another cell, as where a grid of the whole Earth meets itself.
  */
 function createEdgeTest({ rows, columns }: Cells, { points }: CellTree, search: TreeSearch) {
-  /** Thought neighbours by cell and side; undefined if there is none. */
-  const known = new Map<number, Float64Array | undefined>();
+  const known = new Map<number, readonly Float64Array[]>();
   const cellAt = (row: number, column: number): number => {
     const isInside = row >= 0 && row < rows && column >= 0 && column < columns;
     const cell = row * columns + column;
     return isInside && !Number.isNaN(points[BALL * cell]) ? cell : -1;
   };
 
-  function beyond(cell: number, side: number): Float64Array | undefined {
+  /** Lists the neighbours that are thought of. */
+  function neighboursOf(cell: number): Float64Array[] {
     const [row, column] = [Math.floor(cell / columns), cell % columns];
-    const [down, across] = SIDES[side]!;
-    const other = cellAt(row - down, column - across);
-    if (other === -1 || cellAt(row + down, column + across) !== -1) return undefined;
-    const point = Float64Array.from(
-      [0, 1, 2],
-      (axis) => 2 * points[BALL * cell + axis]! - points[BALL * other + axis]!,
-    );
-    const found = search(point, cell);
-    const isTaken =
-      squareOf(points, BALL * found, point, 0) < squareOf(points, BALL * other, points, BALL * cell) / 4;
-    return isTaken ? undefined : point;
+    return SIDES.flatMap(([down, across]) => {
+      const other = cellAt(row - down, column - across);
+      if (other === -1 || cellAt(row + down, column + across) !== -1) return [];
+      const [own, opposite] = [BALL * cell, BALL * other];
+      const point = Float64Array.from(
+        [0, 1, 2],
+        (axis) => 2 * points[own + axis]! - points[opposite + axis]!,
+      );
+      const square = squareOf(points, BALL * search(point, cell), point, 0);
+      return square < squareOf(points, own, points, opposite) / 4 ? [] : [point];
+    });
   }
 
   return (cell: number, point: Float64Array): boolean => {
+    const neighbours = known.get(cell) ?? neighboursOf(cell);
+    known.set(cell, neighbours);
     const own = squareOf(points, BALL * cell, point, 0);
-    return SIDES.some((_, side) => {
-      const key = 4 * cell + side;
-      if (!known.has(key)) known.set(key, beyond(cell, side));
-      const other = known.get(key);
-      return other !== undefined && squareOf(other, 0, point, 0) < own;
-    });
+    return neighbours.some((other) => squareOf(other, 0, point, 0) < own);
   };
 }
 

@@ -8,7 +8,7 @@ import { effort } from "../support/effort.js";
 import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory } from "../support/write-store.js";
 
-/** Different queries: a thousandth of a million, which fill the cache of pictures several times. */
+/** Different queries, which fill the cache of pictures several times: a million if `ZPUBLISH_TEST_EFFORT` is 1000. */
 const QUERIES = effort(1_000);
 const MAX_BYTES = 2 ** 22;
 
@@ -19,6 +19,14 @@ async function byteLengthBelow(folder: string): Promise<number> {
     files.map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size),
   );
   return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Says how much memory this process has, with its server, and how large the caches are. */
+async function sizes(directory: string): Promise<string> {
+  const { rss, heapUsed } = process.memoryUsage();
+  const all = [rss, heapUsed, await byteLengthBelow(directory)];
+  const [memory, heap, disk] = all.map((bytes) => (bytes / 2 ** 20).toFixed(1));
+  return `${memory} MiB of memory, ${heap} of them used by JavaScript; ${disk} MiB of caches`;
 }
 
 t.test(
@@ -53,6 +61,7 @@ t.test(
       Array.from({ length: QUERIES }, (_, at) => at),
       8,
       async (at) => {
+        if (at % Math.ceil(QUERIES / 5) === 0) t.comment(`${at} queries: ${await sizes(directory)}`);
         const range = `-${1 + at / 1e6},${50 + at}`;
         const frame = `crs=CRS:84&bbox=-180,-90,${180 - at / 1e4},90&width=256&height=256`;
         const answer = await get(
@@ -64,6 +73,7 @@ t.test(
         bytes += (await answer.arrayBuffer()).byteLength;
       },
     );
+    t.comment(`${QUERIES} queries: ${await sizes(directory)}`);
     const pictures = await byteLengthBelow(join(directory, "pictures"));
     t.ok(bytes > 4 * (MAX_BYTES / 16), `${QUERIES} pictures have ${bytes} bytes`);
     t.ok(pictures <= 1.5 * (MAX_BYTES / 16) + 2 ** 20, `their cache has ${pictures}`);
