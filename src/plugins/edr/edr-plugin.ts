@@ -150,39 +150,29 @@ async function answerQuery(context: PluginContext, type: QueryType, request: Rou
 /** Returns the format that a query asks for, else the one that the client likes best. @throws ZpublishError `invalid-query` */
 function chooseFormat(type: QueryType, f: string | undefined, accept: string | undefined) {
   const formats = Object.entries(EDR_FORMATS).filter(([name]) => name !== "GeoJSON" || type === "position");
-  const text =
-    f?.toLowerCase() ??
-    chooseMediaType(
-      accept,
-      formats.flatMap(([, { types }]) => types),
-    ) ??
-    "covjson";
-  const [name, format] =
-    formats.find(([, { names, types }]) => names.includes(text) || types.includes(text)) ?? [];
-  if (format === undefined)
-    throw wrongParameter("f", "enum", `one of ${formats.map(([each]) => each).join(", ")}`, text);
-  return {
-    name: name as FormatName,
-    contentType: format.types.find((each) => each === text) ?? format.types[0]!,
-  };
+  const all = formats.flatMap(([, { types }]) => types);
+  const asked = f?.toLowerCase() ?? chooseMediaType(accept, all) ?? "covjson";
+  for (const [name, { types, names }] of formats)
+    if (types.includes(asked) || names.includes(asked))
+      return { name: name as FormatName, contentType: types.includes(asked) ? asked : types[0]! };
+  throw wrongParameter("f", "enum", `one of ${formats.map(([name]) => name).join(", ")}`, asked);
 }
-
-type BodyParts = Pick<StreamReply, "pieces" | "byteLength" | "quotesAddress">;
 
 async function bodyOf(
   { values }: PluginContext,
   format: FormatName,
   coverages: readonly PlannedCoverage[],
   { signal, serviceUrl, rawPath }: RouteRequest,
-): Promise<BodyParts> {
+): Promise<Pick<StreamReply, "pieces" | "byteLength" | "quotesAddress">> {
   if (format === "CoverageJSON")
     return { pieces: (_, client) => writeCoverageJson(coverages, values, client.signal) };
+  const [coverage] = coverages as [PlannedCoverage];
   if (format === "GeoJSON") {
-    const write = writeEdrGeojson(coverages, serviceUrl + rawPath, values);
+    const write = writeEdrGeojson(coverage, serviceUrl + rawPath, values);
     return { quotesAddress: true, pieces: (_, client) => write(client.signal) };
   }
   const write = format === "CSV" ? writeCsv : writeNetcdf;
-  const { pieces, byteLength } = await write(coverages[0]!.plan, values, signal);
+  const { pieces, byteLength } = await write(coverage.plan, values, signal);
   return { byteLength, pieces: (range, client) => pieces(range, client.signal) };
 }
 

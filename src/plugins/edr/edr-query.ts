@@ -164,12 +164,8 @@ export async function readGeometry(
 /** Reads west, south, east and north. */
 function readBox(text: string): WktGeometry {
   const numbers = text.split(",").map((each) => (each.trim() === "" ? Number.NaN : Number(each)));
-  const [west, south, east, north] = numbers.toSpliced(numbers.length === 6 ? 2 : 6, 1) as [
-    number,
-    number,
-    number,
-    number,
-  ];
+  const corners = numbers.length === 6 ? numbers.toSpliced(2, 1) : numbers;
+  const [west = 0, south = 0, east = 0, north = 0] = corners;
   const isBox = [4, 6].includes(numbers.length) && numbers.every(Number.isFinite);
   const isOnEarth =
     Math.abs(west) <= 360 && Math.abs(east) <= 360 && south >= -90 && south <= north && north <= 90;

@@ -1,5 +1,4 @@
 import {
-  type CoordinateAxis,
   createSlice,
   elementCount,
   type JsonObject,
@@ -17,7 +16,13 @@ import {
   ZpublishError,
 } from "../../plugin-api.js";
 import { CRS84, stepIndexes } from "./edr-query.js";
-import { axisNamed, describeParameters, isGregorian, type NamedAxis } from "./gridded-variable.js";
+import {
+  axisNamed,
+  describeParameters,
+  type GriddedVariable,
+  isGregorian,
+  type NamedAxis,
+} from "./gridded-variable.js";
 import type { PlannedCoverage } from "./plan-coverages.js";
 
 /**
@@ -29,27 +34,25 @@ export async function* writeCoverageJson(
   values: Values,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  let text = coverages.length === 1 ? "" : '{"type":"CoverageCollection","coverages":[';
+  const isOne = coverages.length === 1;
+  let text = isOne ? "" : '{"type":"CoverageCollection","coverages":[';
   for (const [index, coverage] of coverages.entries()) {
-    const { parameters, plan } = coverage;
-    const domain = stringifyJson(await domainOf(coverage));
-    text += `${index === 0 ? "" : ","}{"type":"Coverage","domain":${domain},"parameters":${stringifyJson(describeParameters(parameters))},"ranges":{`;
+    const { parameters, plan, places } = coverage;
+    const head = {
+      type: "Coverage",
+      domain: await domainOf(coverage),
+      parameters: describeParameters(parameters),
+    };
+    text += `${index === 0 ? "" : ","}${stringifyJson(head).slice(0, -1)},"ranges":{`;
     for (const [at, parameter] of parameters.entries()) {
-      const { path } = parameter.array.variable;
-      const variable = plan.variables.find(
-        (each) => "array" in each.source && each.source.array === parameter.array,
-      )!;
-      const { kept } = variable.source as { readonly kept: readonly number[] };
-      const axisNames = kept.map((axis) => nameOf(coverage, parameter.axes[axis]!));
+      const { variable, axisNames } = rangeOf(coverage, parameter);
       const { shape, dataType } = variable;
-      const head = stringifyJson({
-        ...{ type: "NdArray", dataType: dataType.kind === "f" ? "float" : "integer" },
-        ...(shape.length > 0 && { axisNames, shape }),
-      });
-      text += `${at === 0 ? "" : ","}${JSON.stringify(path)}:${head.slice(0, -1)},"values":`;
-      const mask = coverage.places.mask && masked(coverage.places.mask, axisNames, shape);
-      const flat = [shape.reduce((product, length) => product * length, 1)];
-      for await (const piece of jsonValues(plan, variable, values, signal, flat, mask)) {
+      const type = { type: "NdArray", dataType: dataType.kind === "f" ? "float" : "integer" };
+      const range = stringifyJson(shape.length > 0 ? { ...type, axisNames, shape } : type);
+      const path = JSON.stringify(parameter.array.variable.path);
+      text += `${at === 0 ? "" : ","}${path}:${range.slice(0, -1)},"values":`;
+      const mask = places.mask && masked(places.mask, axisNames, shape);
+      for await (const piece of jsonValues(plan, variable, values, signal, [elementCount(shape)], mask)) {
         yield text === "" ? piece : Buffer.concat([Buffer.from(text), piece]);
         text = "";
       }
@@ -57,11 +60,18 @@ export async function* writeCoverageJson(
     }
     text += "}}";
   }
-  yield Buffer.from(coverages.length === 1 ? text : `${text}]}`);
+  yield Buffer.from(isOne ? text : `${text}]}`);
 }
 
-function nameOf({ selections }: PlannedCoverage, { name }: NamedAxis): string {
-  return selections.get(name)?.kind === "points" ? "composite" : name;
+/** Finds what is read of a parameter, and the names of its axes. */
+function rangeOf({ plan, selections }: PlannedCoverage, { array, axes }: GriddedVariable) {
+  for (const variable of plan.variables) {
+    if (!("array" in variable.source) || variable.source.array !== array) continue;
+    const names = variable.source.kept.map((axis) => axes[axis]!.name);
+    const axisNames = names.map((name) => (selections.get(name)!.kind === "points" ? "composite" : name));
+    return { variable, axisNames };
+  }
+  throw new Error(`expected '${array.variable.path}' in the plan`);
 }
 
 const DOUBLE = parseDataType("<f8");
@@ -87,7 +97,7 @@ function masked(mask: Uint8Array, names: readonly string[], shape: readonly numb
 async function domainOf({ places, parameters, selections }: PlannedCoverage): Promise<JsonObject> {
   const others = parameters[0]!.axes.filter(({ name }) => name !== "x" && name !== "y");
   const labels = new Map<string, readonly (string | number)[]>();
-  for (const { name, axis } of others) labels.set(name, await labelsOf(name, axis, selections.get(name)!));
+  for (const axis of others) labels.set(axis.name, await labelsOf(axis, selections.get(axis.name)!));
   const kindOf = (name: string) => selections.get(name)?.kind;
   const isPoints = kindOf("x") === "points";
   // Points have labels of their own on further axes. A path at one time has it in each of its tuples.
@@ -106,10 +116,7 @@ async function domainOf({ places, parameters, selections }: PlannedCoverage): Pr
     ...(type && { domainType: type }),
     axes: { ...horizontal, ...Object.fromEntries(own.map(([name, values]) => [name, { values }])) },
     referencing: [
-      {
-        coordinates: ["x", "y"],
-        system: { type: "GeographicCRS", id: CRS84 },
-      },
+      { coordinates: ["x", "y"], system: { type: "GeographicCRS", id: CRS84 } },
       ...others.map(referenceOf),
     ],
   };
@@ -133,8 +140,7 @@ function domainTypeOf(
 }
 
 async function labelsOf(
-  name: string,
-  axis: CoordinateAxis,
+  { name, axis }: NamedAxis,
   { selection }: StepSelection,
 ): Promise<(string | number)[]> {
   const suffix = name === "t" && isGregorian(axis.calendar) ? "Z" : "";
@@ -171,11 +177,10 @@ const MAX_FEATURES = 100_000;
  * @throws ZpublishError `too-large`
  */
 export function writeEdrGeojson(
-  coverages: readonly PlannedCoverage[],
+  { plan, parameters }: PlannedCoverage,
   url: string,
   values: Values,
 ): (signal: AbortSignal) => AsyncGenerator<Uint8Array> {
-  const [{ plan, parameters }] = coverages as readonly [PlannedCoverage];
   const count = elementCount([...plan.dims.values()]);
   if (count > MAX_FEATURES)
     throw new ZpublishError("too-large", `Expected at most ${MAX_FEATURES} features, received ${count}`);
@@ -185,15 +190,10 @@ export function writeEdrGeojson(
   const { grid } = parameters[0]!.coordinates;
   const [x, y, t] = [axisOf("x"), axisOf("y"), axisOf("t")];
   const columns = tableColumns(plan);
-  const [east, north, time] = [
-    grid?.longitude ?? x?.variable,
-    grid?.latitude ?? y?.variable,
-    t?.variable,
-  ].map((path) => columns.findIndex(({ name }) => name === path?.replaceAll("/", "_"))) as [
-    number,
-    number,
-    number,
-  ];
+  const columnOf = (path: string | undefined) =>
+    columns.findIndex(({ name }) => name === path?.replaceAll("/", "_"));
+  const [east, north] = [columnOf(grid?.longitude ?? x?.variable), columnOf(grid?.latitude ?? y?.variable)];
+  const time = columnOf(t?.variable);
   const suffix = isGregorian(t?.calendar) ? "Z" : "";
   const feature = ({ columns: blocks }: TableRows, row: number) => {
     const cells = blocks.map(({ values }): JsonValue => {
