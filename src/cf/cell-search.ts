@@ -71,32 +71,22 @@ export interface NearestCell {
   readonly distance: number;
 }
 
-/** Finds the nearest cell to a place in degrees. @throws ZpublishError `invalid-query` if the place is none */
-export type CellSearch = (latitude: number, longitude: number) => NearestCell;
-
-/** Makes a function that finds the nearest cell. */
-export function* cellSearchSteps(places: CellPlaces): CooperativeTask<CellSearch> {
-  const tree = yield* cellTreeSteps(places);
+/** Finds the nearest cells to places in degrees. @throws ZpublishError `invalid-query` if one is none */
+export function* nearestCellSteps(
+  tree: CellTree,
+  places: Iterable<readonly [latitude: number, longitude: number]>,
+): CooperativeTask<readonly NearestCell[]> {
   const search = createTreeSearch(tree);
   const point = new Float64Array(BALL);
-  return (latitude, longitude) => {
+  const found: NearestCell[] = [];
+  for (const [latitude, longitude] of places) {
     if (!(Math.abs(latitude) <= 90) || !Number.isFinite(longitude))
       throw refusal("latitude", "a latitude from -90 to 90 and a longitude", `${latitude} and ${longitude}`);
     writePoint(point, 0, latitude, longitude);
     const cell = search(point);
-    const square = cell < 0 ? Number.POSITIVE_INFINITY : squareOf(tree.points, BALL * cell, point, 0);
-    return { cell, distance: 2 * EARTH_RADIUS * Math.asin(Math.min(1, Math.sqrt(square) / 2)) };
-  };
-}
-
-/** Finds the nearest cells to places. @throws ZpublishError `invalid-query` if one is none */
-export function* nearestCellSteps(
-  search: CellSearch,
-  places: Iterable<readonly [latitude: number, longitude: number]>,
-): CooperativeTask<readonly NearestCell[]> {
-  const found: NearestCell[] = [];
-  for (const [latitude, longitude] of places) {
-    found.push(search(latitude, longitude));
+    const chord =
+      cell < 0 ? Number.POSITIVE_INFINITY : Math.sqrt(squareOf(tree.points, BALL * cell, point, 0));
+    found.push({ cell, distance: 2 * EARTH_RADIUS * Math.asin(Math.min(1, chord / 2)) });
     yield;
   }
   return found;

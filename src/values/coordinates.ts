@@ -2,9 +2,9 @@ import type { CoordinateAxis } from "../cf/axis-labels.js";
 import { axisRole } from "../cf/axis-roles.js";
 import {
   type CellBox,
-  type CellSearch,
+  type CellTree,
   cellBoxSteps,
-  cellSearchSteps,
+  cellTreeSteps,
   type NearestCell,
   nearestCellSteps,
 } from "../cf/cell-search.js";
@@ -39,10 +39,10 @@ const MAX_CELL_BYTES = 512 * 2 ** 20;
 /** Bytes of one cell: its latitude and longitude, a point, and its share of the balls around. */
 const CELL_BYTES = 51;
 
-/** Cells of a grid, and what finds the nearest one, made at the first call. */
+/** Cells of a grid, and the tree in which the nearest one is found, made at the first call. */
 interface Cells {
   readonly places: Omit<GridCells, "version">;
-  readonly search: () => Promise<CellSearch>;
+  readonly tree: () => Promise<CellTree>;
 }
 
 /** Creates what reads coordinates, each once for a snapshot, and again if its chunks were rewritten in a local store. */
@@ -117,8 +117,8 @@ export function createCoordinates(read: ReadStored): CoordinateValues {
       array: ServedArray,
       places,
     ): Promise<readonly NearestCell[]> {
-      const { search } = await cellsOf(snapshot, array);
-      return runCooperatively(nearestCellSteps(await search(), places));
+      const { tree } = await cellsOf(snapshot, array);
+      return runCooperatively(nearestCellSteps(await tree(), places));
     },
   };
 }
@@ -145,8 +145,8 @@ async function readCells(
     paths.map((path) => readPlaces(read, snapshot, snapshot.arrays.get(path)!)),
   );
   const places = { ...size, latitudes: latitudes!, longitudes: longitudes! };
-  const search = memoPromise<CellSearch>();
-  return { places, search: async () => search(() => runCooperatively(cellSearchSteps(places))) };
+  const tree = memoPromise<CellTree>();
+  return { places, tree: async () => tree(() => runCooperatively(cellTreeSteps(places))) };
 }
 
 /** Reads the first step of latitudes or longitudes into shared memory. @throws ZpublishError `invalid-query` if the last step differs: cells move */
