@@ -68,15 +68,12 @@ export function* writeCapabilities(
     boxes.set(`${extent}`, known);
     return known;
   };
-  const [numbers, categories] = [undefined, true].map((wanted) =>
-    layers.filter(({ place }) => (place.categories && true) === wanted),
-  );
-  for (const [name, members = [], styles] of [
-    ["Numbers", numbers, SCALE_STYLES],
-    ["Categories", categories, []],
-  ] as const) {
+  for (const isCategorical of [false, true]) {
+    const members = layers.filter(({ place }) => (place.categories !== undefined) === isCategorical);
     if (members.length === 0) continue;
-    yield `<Layer><Title>${name}</Title>\n${styles.map((style) => writeStyle(version, url, members[0]!, style)).join("")}`;
+    const styles = isCategorical ? [] : SCALE_STYLES;
+    const written = styles.map((style) => writeStyle(version, url, members[0]!, style));
+    yield `<Layer><Title>${isCategorical ? "Categories" : "Numbers"}</Title>\n${written.join("")}`;
     for (let at = 0; at < members.length; at += LAYERS_PER_PIECE) {
       const some = members.slice(at, at + LAYERS_PER_PIECE);
       yield some.map((layer) => writeLayer(version, url, layer, boxesOf(layer.place.extent!))).join("");
@@ -120,7 +117,7 @@ function writeBoxes(version: WmsVersion, [west, south, east, north]: MapExtent):
   const box = (name: string, [minx, miny, maxx, maxy]: MapExtent, system = {}) =>
     `<${name}${attributes({ ...system, minx, miny, maxx, maxy })}/>`;
   const extent = [left, south, right, north] as const;
-  const mercator = [metresEast(left), metresNorth(south), metresEast(right), metresNorth(north)] as const;
+  const mercator = [...metresOf(left, south), ...metresOf(right, north)] as const;
   if (version === "1.1.1")
     return [
       box("LatLonBoundingBox", extent),
@@ -137,13 +134,11 @@ function writeBoxes(version: WmsVersion, [west, south, east, north]: MapExtent):
   ].join("");
 }
 
-function metresEast(longitude: number): number {
-  return WEB_MERCATOR.radius * longitude * (Math.PI / 180);
-}
-
-function metresNorth(latitude: number): number {
+/** Returns a place in metres of Web Mercator. */
+function metresOf(longitude: number, latitude: number): readonly [x: number, y: number] {
   const bounded = Math.min(Math.max(latitude, -WEB_MERCATOR.latitude), WEB_MERCATOR.latitude);
-  return WEB_MERCATOR.radius * Math.asinh(Math.tan(bounded * (Math.PI / 180)));
+  const [x, y] = [longitude, bounded].map((degrees) => degrees * (Math.PI / 180)) as [number, number];
+  return [WEB_MERCATOR.radius * x, WEB_MERCATOR.radius * Math.asinh(Math.tan(y))];
 }
 
 /** Writes the dimensions of a layer; in version 1.1.1 their values are elements of their own, after all of them. */

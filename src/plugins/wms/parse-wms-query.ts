@@ -11,16 +11,8 @@ import {
 /** Versions of WMS that are answered. */
 export type WmsVersion = "1.3.0" | "1.1.1";
 
-/** The parameters of a request, whose names have no case. */
-export interface WmsParameters {
-  readonly version: WmsVersion;
-  /** Returns a parameter; undefined if it is not there, or empty. */
-  get(name: string): string | undefined;
-  /** Returns a parameter. @throws ZpublishError `invalid-query` if it is not there */
-  need(name: string): string;
-  /** In upper case. */
-  readonly names: Iterable<string>;
-}
+/** The parameters of a request. */
+export type WmsParameters = ReturnType<typeof parseWmsQuery>;
 
 /** Finds the version of a query; that of the answer even if the query is wrong. */
 export function wmsVersion(query: string): WmsVersion {
@@ -35,8 +27,12 @@ function parametersOf(query: string): (readonly [name: string, value: string])[]
   return [...new URLSearchParams(query)].map(([name, value]) => [name.toUpperCase(), value]);
 }
 
-/** Parses a query. Parameters that no version has are ignored. @throws ZpublishError `invalid-query` if one has two values */
-export function parseWmsQuery(query: string): WmsParameters {
+/**
+ * Parses a query. Parameters that no version has are ignored.
+ * @returns What reads parameters by their names in upper case; `get` returns undefined if one is not there, or empty.
+ * @throws ZpublishError `invalid-query` if a parameter has two values; `need` also if it is not there
+ */
+export function parseWmsQuery(query: string) {
   const parameters = parametersOf(query);
   const values = new Map(parameters);
   for (const [name, value] of parameters)
@@ -48,7 +44,7 @@ export function parseWmsQuery(query: string): WmsParameters {
     if (value !== undefined) return value;
     throw wrongParameter(name, "missing", `the parameter ${name}`, "");
   };
-  return { version: wmsVersion(query), get, need, names: values.keys() };
+  return { version: wmsVersion(query), get, need, names: [...values.keys()] };
 }
 
 /** Coordinate systems by their names in capabilities. Version 1.1.1 has no CRS:84: its EPSG:4326 is the same. */
@@ -88,8 +84,7 @@ export function parseFrame(parameters: WmsParameters): MapFrame {
 
 /** Reads a number of pixels. @param otherwise Default if the parameter may be missing. @throws ZpublishError `invalid-query` */
 export function parsePixels({ get, need }: WmsParameters, name: string, otherwise?: number): number {
-  const isDefault = otherwise !== undefined && get(name) === undefined;
-  return isDefault ? otherwise : readInteger(name, need(name), 1, MAX_PIXELS);
+  return readInteger(name, get(name) ?? otherwise?.toString() ?? need(name), 1, MAX_PIXELS);
 }
 
 /** Reads the pixel of a map that is asked about. @throws ZpublishError `invalid-query` */

@@ -8,23 +8,15 @@ import {
 } from "../../plugin-api.js";
 import type { WmsParameters } from "./parse-wms-query.js";
 
-/** A dimension of a layer besides those on the Earth. */
-export interface WmsDimension {
-  /** In capabilities: `time`, `elevation`, or the name of the dimension. */
-  readonly name: string;
-  /** In requests: `TIME`, `ELEVATION`, or `DIM_` and the name. */
-  readonly parameter: string;
-  readonly axis: CoordinateAxis;
-  /** Step that is shown by default. */
-  readonly index: number;
-}
-
-/** Lists the dimensions of a layer. The first axis of times is its time, the first vertical one its elevation. */
-export function dimensionsOf({ axes, y, x, position }: MapPlace): readonly WmsDimension[] {
+/**
+ * Lists the dimensions of a layer besides those on the Earth: their names in capabilities, the parameters of requests, and the step that is
+ * shown by default. The first axis of times is its time, the first vertical one its elevation; others have the name of their dimension.
+ */
+export function dimensionsOf({ axes, y, x, position }: MapPlace) {
   const others = axes.flatMap((axis, at) => (at === y || at === x ? [] : [{ axis, index: position[at]! }]));
   const firstOf = (role: CoordinateAxis["role"]) => others.find(({ axis }) => axis.role === role);
   const [time, elevation] = [firstOf("T"), firstOf("Z")];
-  return others.map((each): WmsDimension => {
+  return others.map((each) => {
     if (each === time) return { ...each, name: "time", parameter: "TIME" };
     if (each === elevation) return { ...each, name: "elevation", parameter: "ELEVATION" };
     const { dim } = each.axis;
