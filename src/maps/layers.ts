@@ -113,6 +113,7 @@ export function createLayers(values: Values) {
         position: axes.map(({ role, length }, at) => (role === "T" && at !== y && at !== x ? length - 1 : 0)),
         isContinuous: grid.kind !== "cells" && categories === undefined,
         categories,
+        isCurrent: () => found.version.isUnchanged?.() === true,
       };
     },
     /**

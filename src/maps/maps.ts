@@ -57,6 +57,8 @@ export interface MapPlace {
   readonly isContinuous: boolean;
   /** Undefined if values are no categories, which have neither range nor scale. */
   readonly categories: readonly MapCategory[] | undefined;
+  /** Tells whether this is still so: coordinates were not written over. Takes microseconds; false if it would have to wait. */
+  isCurrent(): boolean;
 }
 
 /** A map as a PNG, whose missing values are transparent. Its ETag is known before it is drawn. */

@@ -94,6 +94,13 @@ t.test("coordinates that are written over in place move the picture", async (t) 
     t.not(after.etag, before.etag, path);
     t.not(after.first, before.first, path);
   }
+  const north = async () => {
+    const text = await (await get("/datasets/d/wms?request=GetCapabilities")).text();
+    return /<northBoundLatitude>(.*?)</.exec(text)?.[1];
+  };
+  t.same([await north(), await north()], ["90", "90"]);
+  await writeFiles(directory, { "lat/0": degrees(-44.75, 0.5, 180) });
+  t.equal(await north(), "45", "capabilities follow");
 });
 
 t.test("a tile of too many chunks is 413, unless overviews have fewer", async (t) => {

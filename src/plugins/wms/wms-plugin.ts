@@ -145,9 +145,13 @@ async function serveCapabilities(
   snapshot: DatasetView,
 ): Promise<Reply> {
   const version = wmsVersion(query);
-  const paths = Array.from(snapshot.arrays.values(), ({ variable }) => variable.path);
-  const found = await Promise.all(paths.map((path) => layerOf(context, snapshot, path).catch(noLayer)));
-  const layers = found.flatMap((layer) => ("place" in layer && layer.place.extent ? [layer] : []));
+  const kept = context.memo(snapshot, "wms layers", (): { layers?: readonly WmsLayer[] } => ({}));
+  if (!kept.layers?.every(({ place }) => place.isCurrent())) {
+    const paths = Array.from(snapshot.arrays.values(), ({ variable }) => variable.path);
+    const found = await Promise.all(paths.map((path) => layerOf(context, snapshot, path).catch(noLayer)));
+    kept.layers = found.flatMap((layer) => ("place" in layer && layer.place.extent ? [layer] : []));
+  }
+  const { layers } = kept;
   const token = queryToken(query);
   const url = `${serviceUrl}${rawPath}?${token === undefined ? "" : `token=${encodeURIComponent(token)}&`}`;
   const title = datasetFacts(snapshot.tree.root.attrs).title ?? snapshot.id;
