@@ -19,7 +19,7 @@ const { values, positionals } = parseArgs({
 
 /** Seconds after which a test file fails by itself, unless it sets another limit. */
 const TIMEOUT_S = values.long ? 600 : 300;
-/** Seconds after which a process is killed: longer than any limit that a test file sets. */
+/** Seconds after which a process is killed, for each of its files: longer than the limits that they set. */
 const KILL_S = 700;
 
 const files = testFiles(positionals.length > 0 ? positionals : ["dist/test"]);
@@ -68,13 +68,13 @@ async function run(group: readonly string[]): Promise<void> {
   const start = performance.now();
   const child = spawn(process.execPath, argumentsOf(group), {
     cwd: fileURLToPath(new URL("../..", import.meta.url)),
-    env: { TAP_TIMEOUT: String(TIMEOUT_S), ...process.env },
+    env: { TAP_TIMEOUT: String(TIMEOUT_S * group.length), ...process.env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   running.add(child);
   const output: Buffer[] = [];
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (data: Buffer) => output.push(data));
-  const killing = setTimeout(() => child.kill("SIGKILL"), KILL_S * 1_000);
+  const killing = setTimeout(() => child.kill("SIGKILL"), KILL_S * group.length * 1_000);
   const end = await new Promise<string>((resolve) =>
     child.once("close", (code, signal) => resolve(String(code ?? signal))),
   );
