@@ -70,18 +70,28 @@ export async function runProgram(
   return { code, stdout: run.stdout(), stderr: run.stderr() };
 }
 
-/** Runs the program's command line in this process, without the second of the processor that a start takes. */
+/**
+ * Runs the program's command line in this process, without the second of the processor that a start takes.
+ * @returns With what is written to standard output before anything is waited for, such as help: tap writes there later.
+ */
 export async function runHere(
   args: readonly string[],
-): Promise<{ readonly code: number | undefined; readonly stderr: string }> {
-  let stderr = "";
-  const { write } = process.stderr;
-  process.stderr.write = (text: string | Uint8Array) => {
-    stderr += text;
-    return true;
+): Promise<{ readonly code: number | undefined; readonly stdout: string; readonly stderr: string }> {
+  const written = { stdout: "", stderr: "" };
+  const collect = (name: keyof typeof written) => {
+    const { write } = process[name];
+    process[name].write = (text: string | Uint8Array) => {
+      written[name] += text;
+      return true;
+    };
+    return () => {
+      process[name].write = write;
+    };
   };
-  const code = await runArguments(args).finally(() => {
-    process.stderr.write = write;
-  });
-  return { code, stderr };
+  const restore = collect("stderr");
+  const restoreOutput = collect("stdout");
+  const running = runArguments(args);
+  restoreOutput();
+  const code = await running.finally(restore);
+  return { code, ...written };
 }
