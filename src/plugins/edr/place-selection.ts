@@ -1,14 +1,8 @@
-import {
-  createSlice,
-  type DatasetView,
-  indexRange,
-  type PluginContext,
-  type StepSelection,
-  ZpublishError,
-} from "../../plugin-api.js";
+import { createSlice, type StepSelection, ZpublishError } from "../../plugin-api.js";
 import type { CellMask, CellMaskTask } from "./cell-mask.js";
 import { nearestStep, stepIndexes } from "./edr-query.js";
-import { axisNamed, type GriddedVariable, type NamedAxis } from "./gridded-variable.js";
+import { type Cells, cellsOf, type DegreeBox, type PlaceSource } from "./grid-cells.js";
+import type { GriddedVariable, NamedAxis } from "./gridded-variable.js";
 import type { WktGeometry } from "./well-known-text.js";
 
 /** Cells that a geometry selects. */
@@ -31,33 +25,6 @@ const MAX_POINTS = 2 ** 18;
 const MAX_CELLS = 2 ** 24;
 /** As {@link MAX_CELLS}, of curvilinear grids, whose cells are sorted. */
 const MAX_CURVED_CELLS = 2 ** 21;
-
-/** A dataset, and what reads it. */
-export interface PlaceSource {
-  readonly context: Pick<PluginContext, "values">;
-  readonly snapshot: DatasetView;
-  readonly signal: AbortSignal;
-}
-
-/** The cells of a parameter: degrees of rows and columns if it is a grid of these, else of each cell. */
-interface Cells {
-  readonly isGrid: boolean;
-  readonly rows: number;
-  readonly columns: number;
-  readonly latitudes: Float64Array;
-  readonly longitudes: Float64Array;
-}
-
-async function cellsOf({ context, snapshot }: PlaceSource, variable: GriddedVariable): Promise<Cells> {
-  const { array, coordinates } = variable;
-  if (coordinates.grid !== undefined)
-    return { isGrid: false, ...(await context.values.cellPlaces(snapshot, array)) };
-  const [latitudes, longitudes] = ["y", "x"].map(
-    (name) => axisNamed(variable, name)!.values as Float64Array,
-  ) as [Float64Array, Float64Array];
-  const [rows, columns] = [latitudes.length, longitudes.length];
-  return { isGrid: true, rows, columns, latitudes, longitudes };
-}
 
 /** A cell that is selected. */
 interface ListedCell {
@@ -100,9 +67,9 @@ export async function selectNearest(
 ): Promise<SelectedPlaces | undefined> {
   const { type, stride, z, m, parts } = geometry;
   const cells = await cellsOf(source, variable);
-  const gap = type.endsWith("POINT") ? 0 : await gapOf(source, variable, cells, geometry);
+  const gap = type.endsWith("POINT") ? 0 : await cells.gap(boundsOf(geometry));
   const positions = samplesOf(parts.flat(), stride, gap);
-  const stepsOf = await cellFinder(source, variable, cells, positions);
+  const stepsOf = await cells.finder(positions);
   const found = new Map<string, ListedCell>();
   const slice = createSlice();
   for (const [index, position] of positions.entries()) {
@@ -119,41 +86,6 @@ export async function selectNearest(
   const names = ["y", "x", ...along.map(({ name }) => name)];
   if (found.size === 0) return undefined;
   return listOf(cells, [...found.values()], names, type === "POINT" ? "step" : "points");
-}
-
-/** Returns a function that finds row and column of the nearest cell to a position; negative ones if that is more than half a cell away. */
-async function cellFinder(
-  { context, snapshot }: PlaceSource,
-  variable: GriddedVariable,
-  cells: Cells,
-  positions: readonly (readonly number[])[],
-): Promise<(index: number) => readonly number[]> {
-  if (cells.isGrid) {
-    const [y, x] = ["y", "x"].map((name) => axisNamed(variable, name)!);
-    return (index) => [nearestStep(y!, positions[index]![1]!), nearestStep(x!, positions[index]![0]!)];
-  }
-  const places = positions.map(([longitude, latitude]) => [latitude!, longitude!] as const);
-  const nearest = await context.values.nearestCells(snapshot, variable.array, places);
-  return (index) => {
-    const { cell, distance } = nearest[index]!;
-    const [row, column] = [Math.floor(cell / cells.columns), cell % cells.columns];
-    if (cell < 0) return [-1, -1];
-    // A cell reaches half of the way to the next row and column.
-    const below = row + 1 < cells.rows ? row + 1 : Math.max(0, row - 1);
-    const beside = column + 1 < cells.columns ? column + 1 : Math.max(0, column - 1);
-    const reach = Math.hypot(
-      distanceOf(cells, cell, below * cells.columns + column) / 2,
-      distanceOf(cells, cell, row * cells.columns + beside) / 2,
-    );
-    return distance <= reach * (1 + 1e-3) ? [row, column] : [-1, -1];
-  };
-}
-
-/** Returns metres between two cells, which are near to each other. */
-function distanceOf({ latitudes, longitudes }: Cells, one: number, other: number): number {
-  const [y1, y2] = [latitudes[one]!, latitudes[other]!];
-  const turn = Math.abs(((longitudes[other]! - longitudes[one]! + 540) % 360) - 180);
-  return 111_195.08 * Math.hypot(y2 - y1, turn * Math.cos((((y1 + y2) / 2) * Math.PI) / 180));
 }
 
 /** Writes seconds since 1970 as a label of a time. */
@@ -185,24 +117,6 @@ function samplesOf(lines: readonly Float64Array[], stride: number, gap: number):
   return samples;
 }
 
-/** Returns the least degrees between rows or columns, so that no cell is left out; on curvilinear grids the mean ones around lines. */
-async function gapOf(
-  { context, snapshot }: PlaceSource,
-  { array }: GriddedVariable,
-  { isGrid, latitudes, longitudes }: Cells,
-  geometry: WktGeometry,
-): Promise<number> {
-  if (isGrid) {
-    const gaps = [latitudes, longitudes].flatMap((values) =>
-      Array.from(values.subarray(1), (value, at) => Math.abs(value - values[at]!)),
-    );
-    return gaps.reduce((least, gap) => (gap > 0 && gap < least ? gap : least), 360);
-  }
-  const { west, south, east, north } = boundsOf(geometry);
-  const { y, x } = await context.values.cellBox(snapshot, array, [south, north], [west, east]);
-  return Math.max(east - west, north - south) / Math.max(1, y.count, x.count) || 360;
-}
-
 function assertPoints(count: number): void {
   if (count > MAX_POINTS) throw tooLarge(`at most ${MAX_POINTS} cells in a list`, `at least ${count}`);
 }
@@ -211,16 +125,14 @@ function tooLarge(expected: string, received: string): ZpublishError {
   return new ZpublishError("too-large", `Expected ${expected}, received ${received}`);
 }
 
-function boundsOf({ parts, stride }: WktGeometry) {
-  const bounds = { west: 720, south: 90, east: -720, north: -90 };
+function boundsOf({ parts, stride }: WktGeometry): DegreeBox {
+  let [west, south, east, north] = [720, 90, -720, -90];
   for (const ring of parts.flat())
     for (let at = 0; at < ring.length; at += stride) {
-      bounds.west = Math.min(bounds.west, ring[at]!);
-      bounds.east = Math.max(bounds.east, ring[at]!);
-      bounds.south = Math.min(bounds.south, ring[at + 1]!);
-      bounds.north = Math.max(bounds.north, ring[at + 1]!);
+      [west, east] = [Math.min(west, ring[at]!), Math.max(east, ring[at]!)];
+      [south, north] = [Math.min(south, ring[at + 1]!), Math.max(north, ring[at + 1]!)];
     }
-  return bounds;
+  return { west, south, east: Math.min(east, west + 360), north };
 }
 
 /**
@@ -236,17 +148,10 @@ export async function selectInside(
   isBox: boolean,
   isListed: boolean,
 ): Promise<SelectedPlaces | undefined> {
-  const { context, snapshot, signal } = source;
   const cells = await cellsOf(source, variable);
   const { isGrid } = cells;
-  const { west, south, east, north } = boundsOf(polygons);
-  const lasts = Math.min(east, west + 360);
-  const { y, x } = isGrid
-    ? {
-        y: indexRange(axisNamed(variable, "y")!, `${south}`, `${north}`),
-        x: indexRange(axisNamed(variable, "x")!, `${west}`, `${lasts}`),
-      }
-    : await context.values.cellBox(snapshot, variable.array, [south, north], [west, lasts]);
+  const bounds = boundsOf(polygons);
+  const { y, x } = await cells.around(bounds);
   const [rows, columns] = [stepIndexes(y), stepIndexes(x)];
   const size = rows.length * columns.length;
   if (size === 0) return undefined;
@@ -257,7 +162,7 @@ export async function selectInside(
     ? undefined
     : rows.flatMap((row) => columns.map((column) => row * cells.columns + column));
   const latitudes = Float64Array.from(box ?? rows, (at) => cells.latitudes[at]!);
-  const longitudes = Float64Array.from(box ?? columns, (at) => eastOf(cells.longitudes[at]!, west));
+  const longitudes = Float64Array.from(box ?? columns, (at) => eastOf(cells.longitudes[at]!, bounds.west));
   const grid: SelectedPlaces = {
     ...{ x: longitudes, y: latitudes },
     selections: new Map<string, StepSelection>([
@@ -268,7 +173,7 @@ export async function selectInside(
   if (isWhole) return grid;
   const task: CellMaskTask = { polygons, latitudes, longitudes, isGrid };
   const module = new URL("./cell-mask.js", import.meta.url);
-  const { mask, count } = await context.values.run<CellMask>(module, task, { signal });
+  const { mask, count } = await source.context.values.run<CellMask>(module, task, { signal: source.signal });
   if (count === 0) return undefined;
   if (isGrid && !isListed) return { ...grid, mask };
   assertPoints(count);

@@ -9,8 +9,9 @@ import {
   type ZpublishError,
 } from "../../plugin-api.js";
 import { COLLECTION_QUERIES, type EdrQuery, findSteps, readGeometry } from "./edr-query.js";
+import type { PlaceSource } from "./grid-cells.js";
 import { findParameters, type GriddedVariable, type NamedAxis } from "./gridded-variable.js";
-import { type PlaceSource, type SelectedPlaces, selectInside, selectNearest } from "./place-selection.js";
+import { type SelectedPlaces, selectInside, selectNearest } from "./place-selection.js";
 import type { WktGeometry } from "./well-known-text.js";
 
 /** Parameters on the same grid, and what is read of them. */
