@@ -87,13 +87,15 @@ export function parsePixels({ get, need }: WmsParameters, name: string, otherwis
   return readInteger(name, get(name) ?? otherwise?.toString() ?? need(name), 1, MAX_PIXELS);
 }
 
-/** Reads the pixel of a map that is asked about. @throws ZpublishError `invalid-query` */
-export function parsePixel(
-  { version, need }: WmsParameters,
-  { width, height }: MapFrame,
-): readonly [column: number, row: number] {
-  const [column, row] = version === "1.3.0" ? (["I", "J"] as const) : (["X", "Y"] as const);
-  return [readInteger(column, need(column), 0, width - 1), readInteger(row, need(row), 0, height - 1)];
+/** Reads the pixel of a map that is asked about, which is a map of its own. @throws ZpublishError `invalid-query` */
+export function parsePixel({ version, need }: WmsParameters, frame: MapFrame): MapFrame {
+  const { crs, bbox, width, height } = frame;
+  const [west, south, east, north] = bbox;
+  const [i, j] = version === "1.3.0" ? (["I", "J"] as const) : (["X", "Y"] as const);
+  const [across, down] = [(east - west) / width, (south - north) / height];
+  const left = west + readInteger(i, need(i), 0, width - 1) * across;
+  const top = north + readInteger(j, need(j), 0, height - 1) * down;
+  return { crs, bbox: [left, top + down, left + across, top], width: 1, height: 1 };
 }
 
 /** The style of each layer that has the colours that are chosen by its values. */

@@ -4,7 +4,6 @@ import {
   type ErrorFacts,
   type ErrorReply,
   findArray,
-  type MapFrame,
   type Plugin,
   type PluginContext,
   packageVersion,
@@ -111,7 +110,7 @@ interface LayerRequest extends WmsLayer {
 
 async function answer(context: PluginContext, request: RouteRequest): Promise<Reply> {
   const parameters = parseWmsQuery(request.query);
-  const snapshot = context.datasets.get(request.params.dataset_id as string);
+  const snapshot = context.datasets.get(request.params.dataset_id!);
   const service = parameters.get("SERVICE") ?? "WMS";
   if (service.toUpperCase() !== "WMS") throw wrongParameter("SERVICE", "enum", "WMS", service);
   const name = parameters.need("REQUEST");
@@ -193,8 +192,7 @@ async function serveLegend({ context, parameters, place }: LayerRequest): Promis
 async function serveFeatureInfo(asked: LayerRequest): Promise<Reply> {
   const { context, request, parameters, snapshot, array, place } = asked;
   const format = parseFormat(parameters, "INFO_FORMAT", WMS_FORMATS.GetFeatureInfo);
-  const frame = parseFrame(parameters);
-  const pixel = pixelFrame(frame, parsePixel(parameters, frame));
+  const pixel = parsePixel(parameters, parseFrame(parameters));
   const { steps, shown } = parseSteps(parameters, place);
   const value = await context.maps.valueAt(place, pixel, steps, request.signal);
   const { path, attrs } = array.variable;
@@ -217,16 +215,6 @@ async function serveFeatureInfo(asked: LayerRequest): Promise<Reply> {
   const content = isText ? `${lines.join("\n")}\n` : JSON.stringify({ type: "FeatureCollection", features });
   const document = context.createDocument(content, format);
   return { kind: "document", document, cacheControl: snapshot.cacheControl };
-}
-
-/** Returns the map that is one pixel of another one. */
-function pixelFrame(
-  { crs, bbox: [west, south, east, north], width, height }: MapFrame,
-  [column, row]: readonly [number, number],
-): MapFrame {
-  const [across, down] = [(east - west) / width, (south - north) / height];
-  const [left, top] = [west + column * across, north + row * down];
-  return { crs, bbox: [left, top + down, left + across, top], width: 1, height: 1 };
 }
 
 /** Writes an error as an exception. A query that is wrong is 400: some programs take 404 for an empty map. */
