@@ -46,14 +46,10 @@ const CLIENTS: Readonly<Record<string, Parameters<typeof clientMissing>>> = {
 
 /** What a run measures: some of these, which are a row or table of each kind. With an effort of 1 it is all rows and tables. */
 const SOME: ReadonlySet<string> = new Set(
-  choose(
-    t,
-    [
-      ...["passthrough-cold", "not-modified", "zmetadata", "codecs", "overviews", "warm", "memory"],
-      ...["request-cost", "collections", "joined-zarr", "references"],
-    ],
-    2,
-  ),
+  choose(t, [
+    ...["passthrough-cold", "not-modified", "zmetadata", "codecs", "overviews", "warm", "memory"],
+    ...["request-cost", "collections", "joined-zarr", "references"],
+  ]),
 );
 const isWhole = effort(10) >= 10;
 

@@ -14,6 +14,7 @@ import {
 import { checkCleanLog } from "../support/clients/refusals.js";
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
 import { datasetId, datasetsOf, refusedBy, VARIANTS } from "../support/clients/served-variants.js";
+import { choose } from "../support/effort.js";
 import type { Program } from "../support/servers/start-program.js";
 
 t.setTimeout(600_000);
@@ -23,7 +24,7 @@ t.test(
   { skip: clientMissing("zarr", "xarray", "fsspec", "gdal") },
   async (t) => {
     const fixtures = await openFixtures();
-    const stores = ["types.zarr", "codecs.zarr", "v3.zarr", "air.zarr"];
+    const stores = choose(t, ["types.zarr", "codecs.zarr", "v3.zarr", "air.zarr"], 2);
     const variants = VARIANTS.filter(({ name }) =>
       ["blosc", "rechunked-packed", "refiltered"].includes(name),
     );
@@ -34,7 +35,7 @@ t.test(
 
     const first = await serveDatasets(t, { datasets, directory, cacheDir });
     const paths = (await Promise.all(Object.keys(datasets).map((id) => chunkPaths(first, id)))).flat();
-    t.ok(paths.length > 1_500, `${paths.length} chunks`);
+    t.ok(paths.length > 100, `${paths.length} chunks`);
     const fresh = await fetchAll(first, paths);
     const again = await fetchAll(first, paths);
     // Chunks of a v3 store with nothing behind them share one entry, so that the second of them is a hit.
