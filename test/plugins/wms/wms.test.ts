@@ -217,6 +217,11 @@ t.test(
     ])
       t.ok(old.text.includes(part), part);
     t.notMatch(old.text, "CRS:84");
+    t.match(
+      old.text,
+      /(?:<Dimension .*\/>\n){3}(?:<Extent .*<\/Extent>\n){3}<Style>/,
+      "in the order of its DTD",
+    );
   },
 );
 
