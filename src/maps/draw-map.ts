@@ -47,23 +47,49 @@ export function pixelValues({
       else if (y.next === undefined || x.next === undefined)
         values[pixel] = Number(cells[top * rowStride + left * columnStride]);
       else {
-        const [down, across] = [y.share![ofY]!, x.share![ofX]!];
-        let [sum, known, most, nearest] = [0, 0, 0, Number.NaN];
-        for (let corner = 0; corner < 4; corner++) {
-          const [isBelow, isRight] = [corner > 1, corner % 2 === 1];
-          const at =
-            (isBelow ? y.next[ofY]! : top) * rowStride + (isRight ? x.next[ofX]! : left) * columnStride;
-          const value = Number(cells[at]);
-          const weight = (isBelow ? down : 1 - down) * (isRight ? across : 1 - across);
-          if (weight >= most) [most, nearest] = [weight, value];
-          if (Number.isNaN(value)) continue;
-          sum += value * weight;
-          known += weight;
-        }
-        // Missing cells have no weight, and a pixel is missing if the nearest of its cells is.
-        values[pixel] = Number.isNaN(nearest) ? Number.NaN : sum / known;
+        const first = top * rowStride;
+        const second = y.next[ofY]! * rowStride;
+        const near = left * columnStride;
+        const far = x.next[ofX]! * columnStride;
+        values[pixel] = interpolated(
+          Number(cells[first + near]),
+          Number(cells[first + far]),
+          Number(cells[second + near]),
+          Number(cells[second + far]),
+          y.share![ofY]!,
+          x.share![ofX]!,
+        );
       }
     }
   }
   return values;
+}
+
+/** Interpolates between four cells. Missing ones have no weight, and a pixel is missing if the nearest of them is. */
+function interpolated(
+  topLeft: number,
+  topRight: number,
+  bottomLeft: number,
+  bottomRight: number,
+  down: number,
+  across: number,
+): number {
+  const [top, bottom] = [1 - down, down];
+  const [left, right] = [1 - across, across];
+  const sum = top * (left * topLeft + right * topRight) + bottom * (left * bottomLeft + right * bottomRight);
+  if (!Number.isNaN(sum)) return sum;
+  const nearest = down < 0.5 ? (across < 0.5 ? topLeft : topRight) : across < 0.5 ? bottomLeft : bottomRight;
+  if (Number.isNaN(nearest)) return Number.NaN;
+  let [present, weight] = [0, 0];
+  for (const [value, share] of [
+    [topLeft, top * left],
+    [topRight, top * right],
+    [bottomLeft, bottom * left],
+    [bottomRight, bottom * right],
+  ] as const) {
+    if (Number.isNaN(value)) continue;
+    present += value * share;
+    weight += share;
+  }
+  return present / weight;
 }

@@ -16,7 +16,7 @@ type Cells = Extract<MapGrid, { kind: "cells" }>;
 
 const trees = createBoundedMap<CellTree>({
   maxBytes: 256 * 2 ** 20,
-  byteLengthOf: ({ points }) => 1.1 * points.byteLength,
+  byteLengthOf: ({ points }) => (4 / 3) * points.byteLength,
 });
 
 function treeOf(cells: Cells): CellTree {

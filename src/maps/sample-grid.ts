@@ -157,11 +157,16 @@ function axisTable({ positions, length, isCyclic }: PixelAxis, isLinear: boolean
 
 /** Lists the cells that occur, and where each is in the list. */
 function numbered(cells: Int32Array): Pick<AxisTable, "indexes" | "at"> {
-  const indexes = Int32Array.from(new Set(cells))
-    .filter((cell) => cell >= 0)
-    .sort();
-  const places = new Map(Array.from(indexes, (cell, at) => [cell, at]));
-  return { indexes, at: cells.map((cell) => places.get(cell) ?? -1) };
+  let [least, greatest] = [Number.POSITIVE_INFINITY, -1];
+  for (const cell of cells) {
+    if (cell >= 0 && cell < least) least = cell;
+    if (cell > greatest) greatest = cell;
+  }
+  const places = new Int32Array(greatest < 0 ? 0 : greatest - least + 1);
+  for (const cell of cells) if (cell >= 0) places[cell - least] = 1;
+  const indexes = Int32Array.from(places.keys(), (at) => at + least).filter((_, at) => places[at] === 1);
+  for (const [at, cell] of indexes.entries()) places[cell - least] = at;
+  return { indexes, at: cells.map((cell) => (cell < 0 ? -1 : places[cell - least]!)) };
 }
 
 /** Where pixels lie along an axis of a grid. */

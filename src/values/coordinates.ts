@@ -37,7 +37,7 @@ type ReadStored = (
 /** Memory of latitudes and longitudes of cells that are kept for further look-ups. */
 const MAX_CELL_BYTES = 512 * 2 ** 20;
 /** Bytes of one cell: its latitude and longitude, a point, and its share of the balls around. */
-const CELL_BYTES = 51;
+const CELL_BYTES = 59;
 
 /** Cells of a grid, and the tree in which the nearest one is found, made at the first call. */
 interface Cells {
