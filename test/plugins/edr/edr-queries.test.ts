@@ -1,4 +1,5 @@
 import t, { type Test } from "tap";
+import { createMemorySource } from "../../../src/open/memory-source.js";
 import { airOnGrid, airValue, iceOnCells } from "../../support/datasets/edr-samples.js";
 import { datasetOf } from "../../support/datasets/sample-tree.js";
 import { startServer } from "../../support/servers/start-server.js";
@@ -298,6 +299,24 @@ t.test("cells of a curvilinear grid are listed", async (t) => {
   );
   const line = await coverage("ice/trajectory?coords=LINESTRING(-10 60,-9.4 63)");
   t.strictSame(line.ranges.ice?.values, [0, 9, 18, 27]);
+});
+
+t.test("coordinates of rows and columns of a curvilinear grid stay as stored", async (t) => {
+  const cells = { shape: [2, 2], dims: ["y", "x"] };
+  const place = (name: string, units: string, values: readonly number[]) => ({
+    ...{ name, data: Float64Array.from(values), ...cells, attrs: { units } },
+  });
+  const attrs = { coordinates: "lat lon" };
+  const arrays = [
+    { name: "ice", data: Float32Array.of(0, 1, 2, 3), ...cells, attrs },
+    place("lat", "degrees_north", [60, 60.1, 61, 61.1]),
+    place("lon", "degrees_east", [350, 352, 350.2, 352.2]),
+    { name: "x", data: Float64Array.of(1000, 2000), shape: [2], dims: ["x"], attrs: { units: "m" } },
+  ];
+  const source = createMemorySource({ location: "ice", groups: [{ path: "/", attrs: {}, arrays }] });
+  const { get } = await startServer(t, { datasets: [datasetOf("ice", source)] });
+  const found = await get("/edr/collections/ice/position?coords=MULTIPOINT(-7.9 60.2,-9.7 61)&f=CSV");
+  t.equal(await found.text(), "ice,x,lat,lon\n1.0,2000.0,60.1,352.0\n2.0,1000.0,61.0,350.2\n");
 });
 
 t.test("times of other calendars have a reference system of their own", async (t) => {
