@@ -150,7 +150,7 @@ export function createMaps({ values, cache }: MapsParts): Maps {
     place: (snapshot: DatasetSnapshot, array: ServedArray) => layers.place(snapshot, array),
     range: rangeOf,
     async draw(layer: Layer, frame, steps, options = {}): Promise<MapPicture> {
-      const { snapshot, array } = layer;
+      const { snapshot } = layer;
       const position = stepsPosition(layer, steps);
       const isLinear = options.isLinear === true && layer.isContinuous;
       const cells = await findCells(layer, frame, position, isLinear);
@@ -163,8 +163,8 @@ export function createMaps({ values, cache }: MapsParts): Maps {
       // Samples may be large, and pictures are remembered: those that are not cached any more are sampled again.
       const found = new WeakRef(cells);
       const reply = replyWith(snapshot, parts, frame, async (signal) => {
-        const again = async () => findCells(await layers.place(snapshot, array), frame, position, isLinear);
-        return { ...(await readCells(found.deref() ?? (await again()), frame, signal)), colours };
+        const shown = found.deref() ?? (await findCells(layer, frame, position, isLinear));
+        return { ...(await readCells(shown, frame, signal)), colours };
       });
       return { ...reply, isCurrent: () => version.isUnchanged?.() === true };
     },

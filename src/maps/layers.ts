@@ -24,7 +24,8 @@ const ENTRY_BYTES = 512;
 
 /** An array with a place on the Earth: a variable, or a coarser version of it. */
 export interface GriddedArray extends CoarserVersion, Pick<MapPlace, "y" | "x" | "axes"> {
-  readonly grid: MapGrid;
+  /** Places of cells are not held, since they may be large. */
+  readonly grid: Exclude<MapGrid, { kind: "cells" }> | Pick<MapGrid, "kind">;
   /** Name of the grid in this process. */
   readonly key: string;
   /** What tells its coordinates from those before their files were written over. */
@@ -65,9 +66,9 @@ export function createLayers(values: Values) {
     const { axes, crs } = coordinates;
     if (coordinates.grid !== undefined && typeof crs !== "object") {
       const { y, x } = coordinates.grid;
-      const { version: ofCells, ...cells } = await values.cellPlaces(snapshot, array);
-      const version = combineStored([coordinates.version, ofCells], String);
-      return { snapshot, array, axes, y, x, version, key: cells.key, grid: { kind: "cells", ...cells } };
+      const cells = await values.cellPlaces(snapshot, array);
+      const version = combineStored([coordinates.version, cells.version], String);
+      return { snapshot, array, axes, y, x, version, key: cells.key, grid: { kind: "cells" } };
     }
     const grid = axisGrid(coordinates);
     if (typeof grid === "string") throw refuse(grid);
@@ -79,21 +80,24 @@ export function createLayers(values: Values) {
     return { snapshot, array, axes, y, x, version, key, grid };
   }
 
-  /** @throws ZpublishError `unsupported` if the projection is not known */
-  function sample({ grid, key }: GriddedArray, frame: MapFrame, isLinear: boolean): MaybePromise<GridSample> {
-    const { crs, bbox, width, height } = frame;
-    const entries = grid.kind === "degrees" ? width + height : width * height;
-    return once(
-      `${key} ${crs} ${bbox} ${width} ${height} ${isLinear}`,
-      entries * (isLinear ? 24 : 12),
-      (): MaybePromise<GridSample> =>
-        grid.kind === "degrees"
-          ? sampleDegrees(grid, frame, isLinear)
-          : runTask<GridSample>({ kind: "sample", grid, frame, isLinear }),
-    );
+  /** Runs a task in the pool. @throws ZpublishError `unsupported` if the projection is not known */
+  async function runTask<T>({ snapshot, array, grid }: GriddedArray, task: GridTask): Promise<T> {
+    if ("y" in grid) return values.run<T>(GRID_TASKS, { ...task, grid });
+    const { version: _, ...cells } = await values.cellPlaces(snapshot, array);
+    return values.run<T>(GRID_TASKS, { ...task, grid: { kind: "cells", ...cells } });
   }
 
-  const runTask = <T>(task: GridTask): Promise<T> => values.run<T>(GRID_TASKS, task);
+  function sample(level: GriddedArray, frame: MapFrame, isLinear: boolean): MaybePromise<GridSample> {
+    const { crs, bbox, width, height } = frame;
+    const { key, grid } = level;
+    const isByAxis = "y" in grid && grid.kind === "degrees";
+    return once(
+      `${key} ${crs} ${bbox} ${width} ${height} ${isLinear}`,
+      (isByAxis ? width + height : width * height) * (isLinear ? 24 : 12),
+      (): MaybePromise<GridSample> =>
+        isByAxis ? sampleDegrees(grid, frame, isLinear) : runTask(level, { kind: "sample", frame, isLinear }),
+    );
+  }
 
   return {
     once,
@@ -107,9 +111,9 @@ export function createLayers(values: Values) {
         ...found,
         title: variableFacts(attrs).description ?? path,
         extent:
-          grid.kind === "degrees"
+          "y" in grid && grid.kind === "degrees"
             ? extentOfDegrees(grid)
-            : await once(`extent ${key}`, 0, () => runTask<MapExtent | undefined>({ kind: "extent", grid })),
+            : await once(`extent ${key}`, 0, () => runTask<MapExtent | undefined>(found, { kind: "extent" })),
         position: axes.map(({ role, length }, at) => (role === "T" && at !== y && at !== x ? length - 1 : 0)),
         isContinuous: grid.kind !== "cells" && categories === undefined,
         categories,

@@ -12,27 +12,25 @@ import {
 } from "./sample-grid.js";
 
 /** A grid whose cells are found pixel by pixel. */
-export type PixelGrid = Exclude<MapGrid, { kind: "degrees" }>;
+type PixelGrid = Exclude<MapGrid, { kind: "degrees" }>;
 
 /** What the pool is asked for: which cells the pixels of a map show, or how far a grid reaches. */
 export type GridTask =
-  | {
-      readonly kind: "sample";
-      readonly grid: PixelGrid;
-      readonly frame: MapFrame;
-      readonly isLinear: boolean;
-    }
-  | { readonly kind: "extent"; readonly grid: PixelGrid };
+  | { readonly kind: "sample"; readonly frame: MapFrame; readonly isLinear: boolean }
+  | { readonly kind: "extent" };
 
 /** Degrees; east is greater than 180 if the grid crosses the date line. */
 export type MapExtent = readonly [west: number, south: number, east: number, north: number];
 
 /** Samples a grid, or finds its extent. Runs in the pool. @returns A sample, or an extent; undefined if no cell has a place. */
-export default function runGridTask(task: GridTask): GridSample | MapExtent | undefined {
-  return task.kind === "sample" ? sampleGrid(task) : extentOf(task.grid);
+export default function runGridTask({
+  grid,
+  ...task
+}: GridTask & { readonly grid: PixelGrid }): GridSample | MapExtent | undefined {
+  return task.kind === "sample" ? sampleGrid(grid, task.frame, task.isLinear) : extentOf(grid);
 }
 
-function sampleGrid({ grid, frame, isLinear }: Extract<GridTask, { kind: "sample" }>): GridSample {
+function sampleGrid(grid: PixelGrid, frame: MapFrame, isLinear: boolean): GridSample {
   const { latitudes, longitudes } = placesOf(frame);
   const axis = (positions: Float64Array, length: number) => ({ positions, length, isCyclic: false });
   if (grid.kind === "projected") {
