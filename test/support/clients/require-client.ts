@@ -29,7 +29,11 @@ const PROBES = {
   gdalinfo: ["gdalinfo", "--version"],
   owslib: [PYTHON, "-c", "import owslib.wms"],
   // It brings OGC's schemas of WMS.
-  mapproxy: [PYTHON, "-c", "import lxml.etree, mapproxy"],
+  mapproxy: [
+    PYTHON,
+    "-c",
+    "import lxml.etree; open('/usr/share/python3-mapproxy/test/schemas/wms/1.3.0/capabilities_1_3_0.xsd')",
+  ],
   qgis: ["env", "QT_QPA_PLATFORM=offscreen", PYTHON, "-c", "import qgis.core"],
   tiffcp: ["sh", "-c", "command -v tiffcp"],
   chromium: ["chromium", "--version"],
