@@ -1,4 +1,7 @@
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import t from "tap";
 import { decodePng } from "../support/codec/decode-png.js";
 import { startServer } from "../support/servers/start-server.js";
@@ -101,6 +104,25 @@ t.test("coordinates that are written over in place move the picture", async (t) 
   t.same([await north(), await north()], ["90", "90"]);
   await writeFiles(directory, { "lat/0": degrees(-44.75, 0.5, 180) });
   t.equal(await north(), "45", "capabilities follow");
+});
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+t.test("a map that is remembered and not cached is drawn again, as it was", async (t) => {
+  const directory = await makeDirectory(t);
+  await writeFiles(directory, earth(90, { "0.0": chunkOf(90, 20), "1.3": chunkOf(90, 30) }));
+  const dataset = { id: "d", location: directory, immutable: false, encoding: {}, variables: {} };
+  const { get } = await startServer(t, { datasets: [dataset] });
+  const draw = async () => {
+    const answer = await get("/datasets/d/tiles/v/1/0/0.png?interpolate=linear");
+    t.equal(answer.headers.get("x-cache"), "MISS");
+    return Buffer.from(await answer.arrayBuffer());
+  };
+  const first = await draw();
+  await setImmediate();
+  collectGarbage();
+  t.same(await draw(), first);
 });
 
 t.test("a tile of too many chunks is 413, unless overviews have fewer", async (t) => {
