@@ -51,8 +51,10 @@ export function jsonReply(
   return documentReply(context, snapshot, name, path, "application/json", () => jsonPieces(content()));
 }
 
-/** Pictures of a snapshot that are remembered: one takes about a kilobyte. */
+/** Pictures of a snapshot that are remembered: one takes about a kilobyte, and its address. */
 const MAX_PICTURES = 1_024;
+/** Characters of addresses of pictures that are remembered. */
+const MAX_ADDRESS = 1_024;
 
 /**
  * Replies with the picture of a dataset that was made for the same address, if it is still the same; else with `make()`, which is remembered
@@ -70,7 +72,7 @@ export function pictureReply(
   const known = pictures.get(address);
   if (known?.isCurrent()) return known;
   return make().then((reply) => {
-    if ("isCurrent" in reply) pictures.set(address, reply);
+    if ("isCurrent" in reply && address.length <= MAX_ADDRESS) pictures.set(address, reply);
     return reply;
   });
 }

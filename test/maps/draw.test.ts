@@ -104,6 +104,10 @@ t.test("coordinates that are written over in place move the picture", async (t) 
   t.same([await north(), await north()], ["90", "90"]);
   await writeFiles(directory, { "lat/0": degrees(-44.75, 0.5, 180) });
   t.equal(await north(), "45", "capabilities follow");
+  await writeFiles(directory, { "lat/0": degrees(0, 0, 180) });
+  t.equal(await north(), undefined, "there is no layer while coordinates are not yet written");
+  await writeFiles(directory, { "lat/0": degrees(-89.5, 1, 180) });
+  t.equal(await north(), "90", "and there is one again afterwards");
 });
 
 setFlagsFromString("--expose-gc");

@@ -144,13 +144,17 @@ async function serveCapabilities(
   snapshot: DatasetView,
 ): Promise<Reply> {
   const version = wmsVersion(query);
-  const kept = context.memo(snapshot, "wms layers", (): { layers?: readonly WmsLayer[] } => ({}));
-  if (!kept.layers?.every(({ place }) => place.isCurrent())) {
-    const paths = Array.from(snapshot.arrays.values(), ({ variable }) => variable.path);
-    const found = await Promise.all(paths.map((path) => layerOf(context, snapshot, path).catch(noLayer)));
-    kept.layers = found.flatMap((layer) => ("place" in layer && layer.place.extent ? [layer] : []));
-  }
-  const { layers } = kept;
+  // Variables that are no layers yet are looked at again: their coordinates may be written meanwhile.
+  const kept = context.memo(snapshot, "wms layers", () => new Map<string, WmsLayer>());
+  const find = async (path: string) => {
+    const known = kept.get(path);
+    if (known?.place.isCurrent()) return known;
+    const layer = await layerOf(context, snapshot, path).catch(noLayer);
+    if ("place" in layer) kept.set(path, layer);
+    return layer;
+  };
+  const found = await Promise.all([...snapshot.arrays.keys()].map(find));
+  const layers = found.flatMap((layer) => ("place" in layer && layer.place.extent ? [layer] : []));
   const token = queryToken(query);
   const url = `${serviceUrl}${rawPath}?${token === undefined ? "" : `token=${encodeURIComponent(token)}&`}`;
   const title = datasetFacts(snapshot.tree.root.attrs).title ?? snapshot.id;
