@@ -211,11 +211,11 @@ export function sampleDegrees(
  * @param at Negative for pixels beside the grid.
  */
 function medianStep(positions: Float64Array, at: Int32Array): number {
-  if (at.every((cell) => cell < 0)) return Number.POSITIVE_INFINITY;
-  const isStep = (pixel: number) => at[pixel]! >= 0 && at[pixel - 1]! >= 0;
-  const steps = positions.map((position, pixel) =>
-    isStep(pixel) ? Math.abs(position - positions[pixel - 1]!) : Number.NaN,
-  );
-  const known = steps.filter((step) => !Number.isNaN(step)).sort();
-  return known[known.length >> 1] ?? 0;
+  const steps = new Float64Array(at.length);
+  let count = 0;
+  for (let pixel = 1; pixel < at.length; pixel++)
+    if (at[pixel]! >= 0 && at[pixel - 1]! >= 0)
+      steps[count++] = Math.abs(positions[pixel]! - positions[pixel - 1]!);
+  if (count === 0) return at.some((cell) => cell >= 0) ? 0 : Number.POSITIVE_INFINITY;
+  return steps.subarray(0, count).sort()[count >> 1]!;
 }
