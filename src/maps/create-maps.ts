@@ -14,7 +14,7 @@ import type { BodyClient, BodyReply } from "../http/reply.js";
 import { packageVersion } from "../observe/versions.js";
 import { openChunkReader } from "../open/chunk-reader.js";
 import type { AxisSelection, ReadCost, Values } from "../values/values.js";
-import { combineStored, type StoredVersion, versionsOf } from "../zarr/chunk-reader.js";
+import { type ChunkReader, combineStored, type StoredVersion, versionsOf } from "../zarr/chunk-reader.js";
 import { partsOfAxis } from "../zarr/plan/item-pick.js";
 import { type MapTask, pixelValues, type SampledValues } from "./draw-map.js";
 import { createLayers, type GriddedArray, type Layer, stepsPosition } from "./layers.js";
@@ -246,17 +246,21 @@ function selectionOf({ indexes }: AxisTable): AxisSelection {
   return isRange ? { begin, count: indexes.length, step: 1 } : { indexes };
 }
 
+const readers = new WeakMap<ServedArray["stored"], ChunkReader>();
+
 /** Returns what tells coordinates and stored chunks from those before they were written over. */
 async function versionOf(
   { immutable }: DatasetSnapshot,
   { level, selection, coordinates }: MapCells,
 ): Promise<StoredVersion> {
-  const { chunks, chunkShape } = level.array.stored;
+  const { stored } = level.array;
+  const reader = readers.get(stored) ?? openChunkReader(stored.chunks);
+  readers.set(stored, reader);
   const parts = selection.map((axis, at) =>
-    Array.from(partsOfAxis(axis, chunkShape[at]!), ({ chunk }) => chunk),
+    Array.from(partsOfAxis(axis, stored.chunkShape[at]!), ({ chunk }) => chunk),
   );
-  const stored = immutable ? [] : await versionsOf(openChunkReader(chunks), [...combinations(parts)]);
-  return combineStored([...coordinates, combineStored(stored, String)], String);
+  const versions = immutable ? [] : await versionsOf(reader, [...combinations(parts)]);
+  return combineStored([...coordinates, combineStored(versions, String)], String);
 }
 
 /** Returns values that run from the first to the last colour. */
