@@ -10,6 +10,7 @@ import { COLOUR_REVISION } from "../colour/colour-scales.js";
 import { chooseRange } from "../colour/value-range.js";
 import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
+import { memoPromise } from "../event-loop/joined.js";
 import type { BodyClient, BodyReply } from "../http/reply.js";
 import { packageVersion } from "../observe/versions.js";
 import { openChunkReader } from "../open/chunk-reader.js";
@@ -41,6 +42,12 @@ const PIXELS = 512 * 512;
 const MAX_SMALL_BYTES = 4 * 2 ** 20;
 /** Bytes of the values that are read of these chunks, at most. */
 const MAX_VALUE_BYTES = 64 * 2 ** 20;
+
+/** Values of the first and the last colour. */
+type Range = readonly [low: number, high: number];
+
+/** By array: a dataset that is opened again may have other values. */
+const ranges = new WeakMap<ServedArray, ReturnType<typeof memoPromise<Range>>>();
 
 /** Pixels along the sides of the map by which a range is chosen. */
 const RANGE_SIZE = { width: 64, height: 64 };
@@ -111,7 +118,7 @@ export function createMaps({ values, cache }: MapsParts): Maps {
   }
 
   /** Chooses a range by a small map of all cells, or of as many around their middle as may be read. */
-  async function chosenRange(layer: Layer): Promise<readonly [low: number, high: number]> {
+  async function chosenRange(layer: Layer): Promise<Range> {
     const { array, extent, position } = layer;
     if (array.variable.dataType.kind === "b" || extent === undefined) return [0, 1];
     const [west, south, east, north] = extent;
@@ -128,8 +135,11 @@ export function createMaps({ values, cache }: MapsParts): Maps {
     }
   }
 
-  const rangeOf = async (layer: Layer) =>
-    layers.once(`range ${layer.array.variable.path} ${layer.key}`, 0, () => chosenRange(layer));
+  async function rangeOf(layer: Layer): Promise<Range> {
+    const range = ranges.get(layer.array) ?? memoPromise<Range>();
+    ranges.set(layer.array, range);
+    return range(() => chosenRange(layer));
+  }
 
   async function coloursOf(layer: Layer, style: MapOptions): Promise<ValueColours> {
     const { categories, array } = layer;

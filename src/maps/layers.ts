@@ -19,7 +19,7 @@ const GRID_TASKS = new URL("./project-grid.js", import.meta.url);
 
 /** Bytes of what is kept, nearly all of them of samples, which all times of a frame share. */
 const MAX_KEPT_BYTES = 64 * 2 ** 20;
-/** Bytes that a key and an extent or a range count for. */
+/** Bytes that a key and an extent count for. */
 const ENTRY_BYTES = 512;
 
 /** An array with a place on the Earth: a variable, or a coarser version of it. */
@@ -100,7 +100,6 @@ export function createLayers(values: Values) {
   }
 
   return {
-    once,
     /** Describes the maps of a variable. @throws as `Maps.place` */
     async place(snapshot: DatasetSnapshot, array: ServedArray): Promise<Layer> {
       const found = await gridded({ snapshot, array });

@@ -3,6 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import t from "tap";
+import { createServer } from "../../src/index.js";
 import { decodePng } from "../support/codec/decode-png.js";
 import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
@@ -69,6 +70,25 @@ t.test("a chunk that is written over is drawn again, and what is cached stays", 
   t.not(written.etag, west.etag);
   t.equal(written.value, 25);
   t.equal((await tile("2/3/2")).etag, east.etag, "tiles of other chunks stay what they are");
+});
+
+t.test("colours are chosen again by the values of a dataset that is opened again", async (t) => {
+  const directory = await makeDirectory(t);
+  await writeFiles(directory, earth(90, { "0.0": chunkOf(90, 20) }));
+  const dataset = { source: directory };
+  const server = await createServer({ workers: 1, datasets: { d: dataset } });
+  t.teardown(() => server.close());
+  const { url } = await server.listen({ port: 0 });
+  const range = async () => {
+    const legend = await (await fetch(`${url}/datasets/d/tiles/v/legend.json`)).json();
+    return (legend as { readonly range: readonly number[] }).range;
+  };
+  const before = await range();
+  await writeFiles(directory, { "v/0.0": chunkOf(90, 50) });
+  t.same(await range(), before, "while it is open, all tiles have one range");
+  await server.reload({ workers: 1, datasets: {} });
+  await server.reload({ workers: 1, datasets: { d: dataset } });
+  t.not((await range())[1], before[1]);
 });
 
 t.test("coordinates that are written over in place move the picture", async (t) => {
