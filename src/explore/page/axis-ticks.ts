@@ -1,5 +1,6 @@
 import { ticks } from "d3-array";
 import { format } from "d3-format";
+import { firstIndex } from "../../cf/axis-order.js";
 import { CALENDARS, type Calendar, isoText } from "../../cf/cf-time.js";
 import { powerText, superscript, withUnits } from "../../cf/unit-text.js";
 import { type Axis, edgesOf, stepNearest } from "../axis.js";
@@ -389,7 +390,10 @@ function cellTicks(
   for (let fewer = count - 1; times.positions.length > count; fewer--)
     times = roundTimes(calendar, low, end, fewer);
   const cells = new Set(
-    times.positions.map((position) => firstFrom(position - HALF_MILLISECOND, length, daysAt)),
+    // The last cell if all are before.
+    times.positions.map((position) =>
+      firstIndex(length - 1, (nth) => !(daysAt(nth) < position - HALF_MILLISECOND)),
+    ),
   );
   const ticks = Array.from(cells).map((nth, place, all): Tick => {
     const before = place === 0 ? undefined : daysAt(all[place - 1]!);
@@ -397,17 +401,6 @@ function cellTicks(
   });
   if (ticks.length === 0) return undefined;
   return isDescending ? ticks.reverse() : ticks;
-}
-
-/** Returns the first of ascending values that is not below a bound; the last one if all are. */
-function firstFrom(bound: number, length: number, valueAt: (nth: number) => number): number {
-  let [low, high] = [0, length - 1];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (valueAt(middle) < bound) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** Returns ticks of names or dates, from a first to a last cell. */
