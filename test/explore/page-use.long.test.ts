@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { Page } from "playwright-core";
 import t from "tap";
 import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
@@ -8,6 +9,22 @@ import { openExplorer, shows } from "../support/explore/explorer-browser.js";
 t.setTimeout(240_000);
 
 const DESK = { viewport: { width: 1100, height: 760 } };
+
+/** Waits until picture and address have the same box, which is not the one before, and returns it. */
+async function boxAtRest(page: Page, before: readonly number[]): Promise<number[]> {
+  const box = await page.waitForFunction((before) => {
+    // biome-ignore lint/suspicious/noExplicitAny: this runs in the page
+    const { document, location } = globalThis as any;
+    const numbers = (text: string | undefined) => (text ?? "").split(",").map(Number);
+    // A picture's box has whole pixels.
+    const isSame = (one: readonly number[], other: readonly number[]) =>
+      one.length === other.length && one.every((edge, index) => Math.abs(edge - (other[index] ?? 0)) < 0.01);
+    const { box, rests } = document.querySelector("canvas.data").dataset;
+    const [shown, written] = [numbers(box), numbers(/box=([^&]+)/.exec(location.hash)?.[1])];
+    return rests === "true" && isSame(shown, written) && !isSame(shown, before) && shown;
+  }, before);
+  return (await box.jsonValue()) as number[];
+}
 
 t.test(
   "the explorer's page in Chromium",
@@ -24,9 +41,11 @@ t.test(
       await shows(page, "air");
       const map = page.getByRole("application");
       await map.focus();
-      for (const key of ["End", ",", "c", "i", "s", "+", "ArrowRight"]) await page.keyboard.press(key);
+      for (const key of ["End", ",", "c", "i", "s", "+"]) await page.keyboard.press(key);
+      const enlarged = await boxAtRest(page, []);
+      await page.keyboard.press("ArrowRight");
+      await boxAtRest(page, enlarged);
       await shows(page, "air", "10,0,0");
-      await page.waitForURL(/box=/);
       const { hash } = new URL(page.url());
       t.match(hash, /^#v=air&d\.time=2013-01-03T12&box=[-\d.,]+&c=cividis&r=240,310&rev&sym$/);
       await page.keyboard.press("p");
@@ -54,7 +73,7 @@ t.test(
       const picture = `(() => {
         const { width, height } = document.querySelector("canvas.data");
         const { data } = document.querySelector("canvas.data").getContext("2d").getImageData(0, 0, width, height);
-        return Array.from(new Uint32Array(data.buffer));
+        return Array.from(new Uint32Array(data.buffer)).filter((_, index) => index % 17 === 0);
       })()`;
       let isSame = false;
       // Either may be drawn once more. The address rounds the box, so that a pixel on the edge of a cell may get its neighbour.
