@@ -96,17 +96,18 @@ export type {
 export type { QueryParameter, Route, RouteOperation } from "./http/router.js";
 export { type JsonObject, type JsonValue, objectSteps } from "./json/json-value.js";
 export { pythonFloatText, shortestFloat, stringifyJson, stringifyJsonPieces } from "./json/stringify-json.js";
-export type {
-  MapCategory,
-  MapCrs,
-  MapExtent,
-  MapFrame,
-  MapOptions,
-  MapPicture,
-  MapPlace,
-  MapSteps,
-  MapStyle,
-  Maps,
+export {
+  LEGEND_SIZE,
+  type MapCategory,
+  type MapCrs,
+  type MapExtent,
+  type MapFrame,
+  type MapOptions,
+  type MapPicture,
+  type MapPlace,
+  type MapSteps,
+  type MapStyle,
+  type Maps,
 } from "./maps/maps.js";
 export { placesOf, WEB_MERCATOR } from "./maps/sample-grid.js";
 export {

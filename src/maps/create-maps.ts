@@ -157,7 +157,7 @@ export function createMaps({ values, cache }: MapsParts): Maps {
   }
 
   return {
-    place: (snapshot: DatasetSnapshot, array: ServedArray) => layers.place(snapshot, array),
+    place: (snapshot: DatasetSnapshot, path) => layers.place(snapshot, path),
     range: rangeOf,
     async draw(layer: Layer, frame, steps, options = {}): Promise<MapPicture> {
       const { snapshot } = layer;

@@ -4,7 +4,7 @@ import { flagColoursOf, flagValuesOf, isCategorical } from "../cf/packing.js";
 import { createBoundedMap } from "../collections/bounded-map.js";
 import { categoryColours } from "../colour/colour-scales.js";
 import { type CoarserVersion, coarserVersions } from "../dataset/coarser-versions.js";
-import type { DatasetSnapshot, ServedArray } from "../dataset/dataset.js";
+import { type DatasetSnapshot, findArray, type ServedArray } from "../dataset/dataset.js";
 import { ZpublishError } from "../errors.js";
 import type { MaybePromise } from "../event-loop/maybe-promise.js";
 import { indexWithin, wrongParameter } from "../http/query.js";
@@ -101,14 +101,15 @@ export function createLayers(values: Values) {
 
   return {
     /** Describes the maps of a variable. @throws as `Maps.place` */
-    async place(snapshot: DatasetSnapshot, array: ServedArray): Promise<Layer> {
+    async place(snapshot: DatasetSnapshot, path: string): Promise<Layer> {
+      const array = findArray(snapshot, path);
       const found = await gridded({ snapshot, array });
       const { y, x, axes, grid, key } = found;
-      const { attrs, path } = array.variable;
+      const { attrs } = array.variable;
       const categories = categoriesOf(attrs);
       return {
         ...found,
-        title: variableFacts(attrs).description ?? path,
+        title: variableFacts(attrs).description ?? array.variable.path,
         extent:
           "y" in grid && grid.kind === "degrees"
             ? extentOfDegrees(grid)

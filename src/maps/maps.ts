@@ -40,8 +40,13 @@ export interface MapCategory {
   readonly meaning: string | undefined;
 }
 
+/** Pixels of a legend, unless another size is asked for. */
+export const LEGEND_SIZE = { width: 256, height: 16 } as const;
+
 /** What maps of a variable have in common. */
 export interface MapPlace {
+  readonly snapshot: DatasetView;
+  readonly array: ArrayView;
   /** Long name, or another attribute that describes it, or else path. */
   readonly title: string;
   /** Degrees; undefined if no cell has a place. */
@@ -71,9 +76,10 @@ export interface MapPicture extends BodyReply {
 export interface Maps {
   /**
    * Describes the maps of a variable, by its coordinates alone. All other functions take what this one returns.
-   * @throws ZpublishError `not-found` if it has none, saying why
+   * @param path That of the variable.
+   * @throws ZpublishError `not-found` if there is no such variable, or if it has no maps, saying why
    */
-  place(snapshot: DatasetView, array: ArrayView): Promise<MapPlace>;
+  place(snapshot: DatasetView, path: string): Promise<MapPlace>;
   /** Chooses the values of the first and the last colour by some values of the variable. */
   range(place: MapPlace): Promise<readonly [low: number, high: number]>;
   /**

@@ -1,10 +1,8 @@
 import {
-  type ArrayView,
   assertNoColours,
   COLOUR_QUERY,
   colourTable,
-  type DatasetView,
-  findArray,
+  LEGEND_SIZE,
   type MapFrame,
   type MapOptions,
   type MapPlace,
@@ -63,8 +61,6 @@ const TILE_PIXELS = 256;
 /** Half the length of the equator in Web Mercator: the edge of its square. */
 const EDGE = Math.PI * WEB_MERCATOR.radius;
 const MAX_ZOOM = 30;
-/** Pixels of a legend. */
-const LEGEND = { width: 256, height: 16 };
 
 const PARAMETERS = { dataset_id: "Id of the dataset", var: "Path of the variable: `t2m`, `a/b/t2m`" };
 const TILES = "/datasets/{dataset_id}/tiles/{var:path}";
@@ -127,10 +123,10 @@ function layerRoutes(context: PluginContext): Route[] {
     },
     handler: async (request) => reply(await layerOf(context, request), request),
   });
-  const json = ({ snapshot }: Layer, content: object) => ({
+  const json = ({ place }: Layer, content: object) => ({
     kind: "document" as const,
     document: context.createDocument(JSON.stringify(content), "application/json"),
-    cacheControl: snapshot.cacheControl,
+    cacheControl: place.snapshot.cacheControl,
   });
   return [
     route(
@@ -149,15 +145,13 @@ function layerRoutes(context: PluginContext): Route[] {
       "legend.png",
       "image/png",
       "Colours of a variable's tiles as a picture, least value first",
-      ({ place, query }) => context.maps.legend(place, LEGEND, query),
+      ({ place, query }) => context.maps.legend(place, LEGEND_SIZE, query),
     ),
   ];
 }
 
 /** A variable as a query asks for it. */
 interface Layer {
-  readonly snapshot: DatasetView;
-  readonly array: ArrayView;
   readonly place: MapPlace;
   readonly query: TileQuery;
 }
@@ -165,14 +159,13 @@ interface Layer {
 /** @throws ZpublishError `invalid-query` if values have no such colours, or cannot be interpolated */
 async function layerOf(context: PluginContext, request: RouteRequest): Promise<Layer> {
   const query = parseTileQuery(request.query);
-  const snapshot = context.datasets.get(request.params.dataset_id!);
-  const array = findArray(snapshot, request.params.var!);
-  const place = await context.maps.place(snapshot, array);
+  const { dataset_id: id, var: path } = request.params;
+  const place = await context.maps.place(context.datasets.get(id!), path!);
   const cells = "nearest, since values are categories, or cells have no rows and columns of places";
   if (query.isLinear && !place.isContinuous)
     throw wrongParameter("interpolate", "not_applicable", cells, "linear");
   if (place.categories !== undefined) assertNoColours(query, "values are categories");
-  return { snapshot, array, place, query };
+  return { place, query };
 }
 
 /** Returns what a tile shows. @throws ZpublishError `not-found` if there is no such tile */
@@ -202,10 +195,10 @@ function frameOf({ z, x, y }: RouteRequest["params"]): MapFrame {
 const MAX_USEFUL_ZOOM = 22;
 
 /** Writes TileJSON 3.0.0 of a variable. */
-function tileJson({ serviceUrl, rawPath, query }: RouteRequest, { array, place }: Layer): object {
+function tileJson({ serviceUrl, rawPath, query }: RouteRequest, { place }: Layer): object {
   const [west, south, east, north] = place.extent ?? [-180, -90, 180, 90];
   const folder = rawPath.slice(0, rawPath.lastIndexOf("/"));
-  const rows = array.variable.shape[place.y]!;
+  const rows = place.axes[place.y]!.length;
   // Pixels of 256 per 360 degrees at zoom 0.
   const zoom = Math.ceil(Math.log2(((rows / Math.max(north - south, 1e-6)) * 360) / TILE_PIXELS));
   const { latitude } = WEB_MERCATOR;
@@ -226,8 +219,8 @@ function tileJson({ serviceUrl, rawPath, query }: RouteRequest, { array, place }
 }
 
 /** Writes the colours of a layer. */
-async function legendDocument({ maps }: PluginContext, { array, place, query }: Layer): Promise<object> {
-  const { units } = array.variable.attrs;
+async function legendDocument({ maps }: PluginContext, { place, query }: Layer): Promise<object> {
+  const { units } = place.array.variable.attrs;
   const common = { title: place.title, units: typeof units === "string" ? units : null };
   if (place.categories !== undefined)
     return {

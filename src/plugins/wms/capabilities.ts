@@ -1,5 +1,5 @@
 import {
-  type ArrayView,
+  LEGEND_SIZE,
   type MapExtent,
   type MapPlace,
   variableFacts,
@@ -8,15 +8,6 @@ import {
 } from "../../plugin-api.js";
 import { CRS_NAMES, DEFAULT_STYLE, MAX_PIXELS, SCALE_STYLES, type WmsVersion } from "./parse-wms-query.js";
 import { dimensionsOf, extentOf, wmsLabel } from "./wms-dimensions.js";
-
-/** A variable that has maps. */
-export interface WmsLayer {
-  readonly array: ArrayView;
-  readonly place: MapPlace;
-}
-
-/** Pixels of a legend. */
-export const LEGEND = { width: 256, height: 16 };
 
 /** Formats of the answers to operations. */
 export const WMS_FORMATS = {
@@ -45,7 +36,7 @@ export function* writeCapabilities(
   version: WmsVersion,
   url: string,
   title: string,
-  layers: readonly WmsLayer[],
+  layers: readonly MapPlace[],
 ): Generator<string> {
   const isNew = version === "1.3.0";
   const link = linkTo(version, url);
@@ -69,14 +60,14 @@ export function* writeCapabilities(
     return known;
   };
   for (const isCategorical of [false, true]) {
-    const members = layers.filter(({ place }) => (place.categories !== undefined) === isCategorical);
+    const members = layers.filter(({ categories }) => (categories !== undefined) === isCategorical);
     if (members.length === 0) continue;
     const styles = isCategorical ? [] : SCALE_STYLES;
     const written = styles.map((style) => writeStyle(version, url, members[0]!, style));
     yield `<Layer><Title>${isCategorical ? "Categories" : "Numbers"}</Title>\n${written.join("")}`;
     for (let at = 0; at < members.length; at += LAYERS_PER_PIECE) {
       const some = members.slice(at, at + LAYERS_PER_PIECE);
-      yield some.map((layer) => writeLayer(version, url, layer, boxesOf(layer.place.extent!))).join("");
+      yield some.map((layer) => writeLayer(version, url, layer, boxesOf(layer.extent!))).join("");
     }
     yield "</Layer>\n";
   }
@@ -99,15 +90,15 @@ function linkTo(version: WmsVersion, url: string): string {
 }
 
 /** @param boxes Where it lies. */
-function writeLayer(version: WmsVersion, url: string, layer: WmsLayer, boxes: string): string {
-  const { array, place } = layer;
+function writeLayer(version: WmsVersion, url: string, layer: MapPlace, boxes: string): string {
+  const { array, title } = layer;
   const { path, attrs } = array.variable;
   const { unit } = variableFacts(attrs);
-  const about = unit === undefined ? place.title : `${place.title} (${unit})`;
-  const names = `${elements("Name", [path])}${elements("Title", [place.title])}${elements("Abstract", [about])}`;
+  const about = unit === undefined ? title : `${title} (${unit})`;
+  const names = `${elements("Name", [path])}${elements("Title", [title])}${elements("Abstract", [about])}`;
   return `<Layer queryable="1">${names}
 ${boxes}
-${writeDimensions(version, place)}${writeStyle(version, url, layer, DEFAULT_STYLE)}</Layer>\n`;
+${writeDimensions(version, layer)}${writeStyle(version, url, layer, DEFAULT_STYLE)}</Layer>\n`;
 }
 
 /** Writes where a layer lies, in each system. */
@@ -157,10 +148,10 @@ function writeDimensions(version: WmsVersion, place: MapPlace): string {
   return [...dimensions, ...written.map(([, extent, values]) => `${extent}${values}</Extent>\n`)].join("");
 }
 
-function writeStyle(version: WmsVersion, url: string, { array }: WmsLayer, style: string): string {
+function writeStyle(version: WmsVersion, url: string, { array }: MapPlace, style: string): string {
   const layer = encodeURIComponent(array.variable.path);
   const link = linkTo(version, `${url}request=GetLegendGraphic&layer=${layer}&style=${style}`);
-  const legend = `<LegendURL${attributes(LEGEND)}>${elements("Format", WMS_FORMATS.GetMap)}${link}</LegendURL>`;
+  const legend = `<LegendURL${attributes(LEGEND_SIZE)}>${elements("Format", WMS_FORMATS.GetMap)}${link}</LegendURL>`;
   return `<Style><Name>${style}</Name><Title>${style}</Title>${legend}</Style>\n`;
 }
 

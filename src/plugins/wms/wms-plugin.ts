@@ -3,7 +3,8 @@ import {
   datasetFacts,
   type ErrorFacts,
   type ErrorReply,
-  findArray,
+  LEGEND_SIZE,
+  type MapPlace,
   type Plugin,
   type PluginContext,
   packageVersion,
@@ -18,14 +19,7 @@ import {
   wrongParameter,
   ZpublishError,
 } from "../../plugin-api.js";
-import {
-  LEGEND,
-  WMS_FORMATS,
-  WMS_TYPES,
-  type WmsLayer,
-  writeCapabilities,
-  writeException,
-} from "./capabilities.js";
+import { WMS_FORMATS, WMS_TYPES, writeCapabilities, writeException } from "./capabilities.js";
 import {
   MAX_PIXELS,
   parseBackground,
@@ -101,11 +95,11 @@ const wmsPlugin = {
 export default wmsPlugin;
 
 /** An operation on one layer. */
-interface LayerRequest extends WmsLayer {
+interface LayerRequest {
   readonly context: PluginContext;
   readonly request: RouteRequest;
   readonly parameters: WmsParameters;
-  readonly snapshot: DatasetView;
+  readonly place: MapPlace;
 }
 
 async function answer(context: PluginContext, request: RouteRequest): Promise<Reply> {
@@ -119,16 +113,10 @@ async function answer(context: PluginContext, request: RouteRequest): Promise<Re
   if (operation === undefined)
     throw wrongParameter("REQUEST", "OperationNotSupported", `one of ${OPERATIONS.join(", ")}`, name);
   const path = parameters.need(operation.parameter);
-  const layer = await layerOf(context, snapshot, path).catch(noLayer);
-  if (!(layer instanceof ZpublishError))
-    return operation.serve({ context, request, parameters, snapshot, ...layer });
-  const expected = path.includes(",") ? "one layer" : `a layer (${layer.message})`;
+  const place = await context.maps.place(snapshot, path).catch(noLayer);
+  if (!(place instanceof ZpublishError)) return operation.serve({ context, request, parameters, place });
+  const expected = path.includes(",") ? "one layer" : `a layer (${place.message})`;
   throw wrongParameter(operation.parameter, "LayerNotDefined", expected, path);
-}
-
-async function layerOf({ maps }: PluginContext, snapshot: DatasetView, path: string): Promise<WmsLayer> {
-  const array = findArray(snapshot, path);
-  return { array, place: await maps.place(snapshot, array) };
 }
 
 /** Returns an error that says that a variable is no layer. @throws any other, which says that it cannot be read */
@@ -145,16 +133,16 @@ async function serveCapabilities(
 ): Promise<Reply> {
   const version = wmsVersion(query);
   // Variables that are no layers yet are looked at again: their coordinates may be written meanwhile.
-  const kept = context.memo(snapshot, "wms layers", () => new Map<string, WmsLayer>());
+  const kept = context.memo(snapshot, "wms layers", () => new Map<string, MapPlace>());
   const find = async (path: string) => {
     const known = kept.get(path);
-    if (known?.place.isCurrent()) return known;
-    const layer = await layerOf(context, snapshot, path).catch(noLayer);
-    if ("place" in layer) kept.set(path, layer);
+    if (known?.isCurrent()) return known;
+    const layer = await context.maps.place(snapshot, path).catch(noLayer);
+    if ("axes" in layer) kept.set(path, layer);
     return layer;
   };
   const found = await Promise.all([...snapshot.arrays.keys()].map(find));
-  const layers = found.flatMap((layer) => ("place" in layer && layer.place.extent ? [layer] : []));
+  const layers = found.flatMap((layer) => ("axes" in layer && layer.extent ? [layer] : []));
   const token = queryToken(query);
   const url = `${serviceUrl}${rawPath}?${token === undefined ? "" : `token=${encodeURIComponent(token)}&`}`;
   const title = datasetFacts(snapshot.tree.root.attrs).title ?? snapshot.id;
@@ -186,15 +174,15 @@ async function serveMap({ context, parameters, place }: LayerRequest): Promise<R
 async function serveLegend({ context, parameters, place }: LayerRequest): Promise<Reply> {
   parseFormat(parameters, "FORMAT", WMS_FORMATS.GetMap);
   const size = {
-    width: parsePixels(parameters, "WIDTH", LEGEND.width),
-    height: parsePixels(parameters, "HEIGHT", LEGEND.height),
+    width: parsePixels(parameters, "WIDTH", LEGEND_SIZE.width),
+    height: parsePixels(parameters, "HEIGHT", LEGEND_SIZE.height),
   };
   const style = parseStyle(parameters, "STYLE", place.categories !== undefined);
   return context.maps.legend(place, size, style);
 }
 
-async function serveFeatureInfo(asked: LayerRequest): Promise<Reply> {
-  const { context, request, parameters, snapshot, array, place } = asked;
+async function serveFeatureInfo({ context, request, parameters, place }: LayerRequest): Promise<Reply> {
+  const { array, snapshot } = place;
   const format = parseFormat(parameters, "INFO_FORMAT", WMS_FORMATS.GetFeatureInfo);
   const pixel = parsePixel(parameters, parseFrame(parameters));
   const { steps, shown } = parseSteps(parameters, place);
