@@ -46,8 +46,18 @@ const MAX_VALUE_BYTES = 64 * 2 ** 20;
 /** Values of the first and the last colour. */
 type Range = readonly [low: number, high: number];
 
+/** A range by default. */
+interface ChosenRange {
+  readonly range: Range;
+  /** Versions of the chunks by which it was chosen if they had no values: they may be written later. */
+  readonly blank?: StoredVersion | undefined;
+}
+
 /** By array: a dataset that is opened again may have other values. */
-const ranges = new WeakMap<ServedArray, ReturnType<typeof memoPromise<Range>>>();
+const ranges = new WeakMap<
+  ServedArray,
+  { readonly choose: ReturnType<typeof memoPromise<ChosenRange>>; blank: StoredVersion | undefined }
+>();
 
 /** Pixels along the sides of the map by which a range is chosen. */
 const RANGE_SIZE = { width: 64, height: 64 };
@@ -100,27 +110,10 @@ export function createMaps({ values, cache }: MapsParts): Maps {
     return { ...found, selection, cost, isCheap: isFew && cost.byteLength <= MAX_VALUE_BYTES * pictures };
   }
 
-  async function readCells(
-    { level, sample, selection }: MapCells,
-    { width, height }: MapFrame,
-    signal?: AbortSignal,
-  ): Promise<SampledValues> {
-    const block = await values.read(level.snapshot, level.array, selection, { decode: true, signal });
-    const isTurned = level.x < level.y;
-    return {
-      sample,
-      cells: block.values as NumericArray,
-      rowStride: isTurned ? 1 : sample.x.indexes.length,
-      columnStride: isTurned ? sample.y.indexes.length : 1,
-      width,
-      height,
-    };
-  }
-
   /** Chooses a range by a small map of all cells, or of as many around their middle as may be read. */
-  async function chosenRange(layer: Layer): Promise<Range> {
+  async function chosenRange(layer: Layer): Promise<ChosenRange> {
     const { array, extent, position } = layer;
-    if (array.variable.dataType.kind === "b" || extent === undefined) return [0, 1];
+    if (array.variable.dataType.kind === "b" || extent === undefined) return { range: [0, 1] };
     const [west, south, east, north] = extent;
     const [x, y] = [(west + east) / 2, (south + north) / 2];
     for (let share = 1; ; share /= 2) {
@@ -129,44 +122,59 @@ export function createMaps({ values, cache }: MapsParts): Maps {
       const frame = { crs: "CRS:84", bbox, ...RANGE_SIZE } as const;
       const cells = await findCells(layer, frame, position, false);
       if (!cells.isCheap) continue;
-      const finite = pixelValues(await readCells(cells, frame)).filter(Number.isFinite);
-      const { low, high } = finite.length === 0 ? { low: 0, high: 1 } : chooseRange(finite);
-      return [low, high];
+      const version = await versionOf(layer.snapshot, cells);
+      const finite = pixelValues(await readCells(values, cells, frame)).filter(Number.isFinite);
+      if (finite.length === 0) return { range: [0, 1], blank: version };
+      const { low, high } = chooseRange(finite);
+      return { range: [low, high] };
     }
   }
 
-  async function rangeOf(layer: Layer): Promise<Range> {
-    const range = ranges.get(layer.array) ?? memoPromise<Range>();
-    ranges.set(layer.array, range);
-    return range(() => chosenRange(layer));
+  async function rangeOf(layer: Layer): Promise<ChosenRange> {
+    let kept = ranges.get(layer.array);
+    if (kept === undefined || (kept.blank !== undefined && !kept.blank.isUnchanged?.())) {
+      kept = { choose: memoPromise<ChosenRange>(), blank: undefined };
+      ranges.set(layer.array, kept);
+    }
+    const chosen = await kept.choose(() => chosenRange(layer));
+    kept.blank = chosen.blank;
+    return chosen;
   }
 
-  async function coloursOf(layer: Layer, style: MapOptions): Promise<ValueColours> {
+  /** Returns the colours of a style, and the version of what they were chosen by if that had no values. */
+  async function coloursOf(
+    layer: Layer,
+    style: MapOptions,
+  ): Promise<{ readonly colours: ValueColours } & Pick<ChosenRange, "blank">> {
     const { categories, array } = layer;
     const common = { from: array.variable.dataType, background: style.background };
     if (categories === undefined) {
-      const { range = await rangeOf(layer), scale, isReversed = false } = style;
-      return { ...common, range, scale, isReversed };
+      const { range, blank } = style.range === undefined ? await rangeOf(layer) : { range: style.range };
+      return {
+        colours: { ...common, range, scale: style.scale, isReversed: style.isReversed === true },
+        blank,
+      };
     }
     const colours = Buffer.from(categories.map(({ colour }) => colour.slice(1)).join(""), "hex");
     const own = {
       categories: categories.map(({ value }) => value),
       categoryColours: Uint8Array.from(colours),
     };
-    return { ...common, ...own, range: undefined, scale: undefined, isReversed: false };
+    return { colours: { ...common, ...own, range: undefined, scale: undefined, isReversed: false } };
   }
 
   return {
     place: (snapshot: DatasetSnapshot, path) => layers.place(snapshot, path),
-    range: rangeOf,
+    range: async (layer: Layer) => (await rangeOf(layer)).range,
     async draw(layer: Layer, frame, steps, options = {}): Promise<MapPicture> {
       const { snapshot } = layer;
       const position = stepsPosition(layer, steps);
       const isLinear = options.isLinear === true && layer.isContinuous;
       const cells = await findCells(layer, frame, position, isLinear);
       assertCheap(cells, layer, frame);
-      const colours = await coloursOf(layer, options);
-      const version = await versionOf(snapshot, cells);
+      const { colours, blank } = await coloursOf(layer, options);
+      const own = await versionOf(snapshot, cells);
+      const version = blank === undefined ? own : combineStored([own, blank], String);
       const { path } = cells.level.array.variable;
       const { id, revision, state } = snapshot;
       const parts = [id, revision, state, path, position, frame, isLinear, colours, version.token];
@@ -174,7 +182,7 @@ export function createMaps({ values, cache }: MapsParts): Maps {
       const found = new WeakRef(cells);
       const reply = replyWith(snapshot, parts, frame, async (signal) => {
         const shown = found.deref() ?? (await findCells(layer, frame, position, isLinear));
-        return { ...(await readCells(shown, frame, signal)), colours };
+        return { ...(await readCells(values, shown, frame, signal)), colours };
       });
       return { ...reply, isCurrent: () => version.isUnchanged?.() === true };
     },
@@ -182,11 +190,11 @@ export function createMaps({ values, cache }: MapsParts): Maps {
       const pixel = { ...frame, width: 1, height: 1 };
       const cells = await findCells(layer, pixel, stepsPosition(layer, steps), false);
       assertCheap(cells, layer, pixel);
-      const [value = Number.NaN] = pixelValues(await readCells(cells, pixel, signal));
+      const [value = Number.NaN] = pixelValues(await readCells(values, cells, pixel, signal));
       return Number.isNaN(value) ? undefined : value;
     },
     async legend(layer: Layer, size, style = {}) {
-      const colours = await coloursOf(layer, style);
+      const { colours } = await coloursOf(layer, style);
       const parts = [layer.snapshot.id, "legend", size, colours];
       return replyWith(layer.snapshot, parts, size, async () => ({
         ...size,
@@ -247,6 +255,24 @@ function createPictures(values: Values, cache: MapsParts["cache"]) {
           : cachedBody(cache.current, key, found, lookupMs);
       },
     };
+  };
+}
+
+async function readCells(
+  values: Values,
+  { level, sample, selection }: MapCells,
+  { width, height }: MapFrame,
+  signal?: AbortSignal,
+): Promise<SampledValues> {
+  const block = await values.read(level.snapshot, level.array, selection, { decode: true, signal });
+  const isTurned = level.x < level.y;
+  return {
+    sample,
+    cells: block.values as NumericArray,
+    rowStride: isTurned ? 1 : sample.x.indexes.length,
+    columnStride: isTurned ? sample.y.indexes.length : 1,
+    width,
+    height,
   };
 }
 

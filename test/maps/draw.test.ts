@@ -91,6 +91,42 @@ t.test("colours are chosen again by the values of a dataset that is opened again
   t.not((await range())[1], before[1]);
 });
 
+t.test(
+  "colours are chosen by the first values that are written, and maps are drawn again with them",
+  async (t) => {
+    const directory = await makeDirectory(t);
+    const missing = chunkOf(90, Number.NaN);
+    const names = ["0.0", "0.1", "0.2", "0.3", "1.0", "1.1", "1.2", "1.3"];
+    await writeFiles(directory, earth(90, Object.fromEntries(names.map((name) => [name, missing]))));
+    const dataset = { id: "d", location: directory, immutable: false, encoding: {}, variables: {} };
+    const { get } = await startServer(t, { datasets: [dataset] });
+    const range = async () => {
+      const legend = await (await get("/datasets/d/tiles/v/legend.json")).json();
+      return (legend as { readonly range: readonly [number, number] }).range;
+    };
+    const west = async () => {
+      const answer = await get("/datasets/d/tiles/v/2/0/1.png");
+      const { indices } = decodePng(new Uint8Array(await answer.arrayBuffer()));
+      return { colour: indices[256 * 128 + 128]!, etag: answer.headers.get("etag") };
+    };
+    t.same(await range(), [0, 1]);
+    const before = await west();
+    t.same(await west(), before);
+    t.equal(before.colour, 0, "a missing value is transparent");
+
+    await writeFiles(directory, {
+      "v/1.3": Buffer.from(Float32Array.from({ length: 8_100 }, (_, at) => at).buffer),
+    });
+    const after = await west();
+    t.not(after.etag, before.etag, "colours of a map are others even if its own chunks are the same");
+    const chosen = await range();
+    t.ok(chosen[1] > 1_000, `${chosen}`);
+    t.same(await west(), after);
+    await writeFiles(directory, { "v/1.3": chunkOf(90, 5) });
+    t.same(await range(), chosen, "a range of values stays");
+  },
+);
+
 t.test("coordinates that are written over in place move the picture", async (t) => {
   const directory = await makeDirectory(t);
   const south = Buffer.concat([
