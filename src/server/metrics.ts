@@ -192,15 +192,9 @@ export interface MetricSources {
   readonly isReady: () => boolean;
   readonly pool: () => EncodePoolStats | undefined;
   readonly chunks: () => ChunkServiceStats | undefined;
-  /** Undefined if there is no cache. */
-  readonly cache: () => (ChunkCacheStats & CacheState) | undefined;
+  /** Caches that are open, by what they have: `chunks`, `pictures`. */
+  readonly caches: () => readonly (readonly [content: string, stats: ChunkCacheStats])[];
   readonly datasets: () => DatasetStats | undefined;
-}
-
-/** State and content of a cache. */
-interface CacheState {
-  readonly isOff?: boolean;
-  readonly entries?: number;
 }
 
 /** Returns the current metrics of one server, without those of its process. */
@@ -210,7 +204,7 @@ export function serverMetrics(sources: MetricSources): MetricFamily[] {
     ...httpMetrics(sources.http, sources.limits),
     ...aboutChunks(sources),
     ...aboutPool(sources),
-    ...aboutCache(sources.cache()),
+    ...aboutCaches(sources.caches()),
     ...aboutSources(sources.datasets()),
     ...storeMetrics(),
   ];
@@ -315,35 +309,41 @@ function aboutPool({ pool, limits }: MetricSources): MetricFamily[] {
   ];
 }
 
-function aboutCache(stats: (ChunkCacheStats & CacheState) | undefined): MetricFamily[] {
-  if (stats === undefined) return [];
+function aboutCaches(caches: ReturnType<MetricSources["caches"]>): MetricFamily[] {
+  if (caches.length === 0) return [];
+  const each = (count: keyof ChunkCacheStats) =>
+    caches.map(([content, stats]) => [{ content }, Number(stats[count])] as const);
   return [
-    counter("zpublish_cache_hits_total", "Chunks found in the cache on disk.", stats.hits),
-    counter("zpublish_cache_misses_total", "Chunks not found in it.", stats.misses),
-    counter("zpublish_cache_writes_total", "Chunks written to it.", stats.puts),
+    counter(
+      "zpublish_cache_hits_total",
+      "Found in a cache on disk: chunks, or pictures of maps.",
+      each("hits"),
+    ),
+    counter("zpublish_cache_misses_total", "Not found in it.", each("misses")),
+    counter("zpublish_cache_writes_total", "Written to it.", each("puts")),
     counter(
       "zpublish_cache_dropped_writes_total",
-      "Chunks not written: the queue or the disk was full.",
-      stats.drops,
+      "Not written: the queue or the disk was full.",
+      each("drops"),
     ),
-    counter("zpublish_cache_evictions_total", "Chunks removed from it for others.", stats.evictions),
+    counter("zpublish_cache_evictions_total", "Removed from it for others.", each("evictions")),
     counter(
       "zpublish_cache_errors_total",
       "Failures of the cache: a miss each, and never a failed request.",
-      stats.errors,
+      each("errors"),
     ),
     gauge(
       "zpublish_cache_bytes",
       "Pages in use in its file, of all processes that share it; the file takes 1.1 to 1.5 times as much, and never shrinks.",
-      stats.byteLength,
+      each("byteLength"),
     ),
-    gauge("zpublish_cache_max_bytes", "Bound of zpublish_cache_bytes.", stats.maxBytes),
+    gauge("zpublish_cache_max_bytes", "Bound of zpublish_cache_bytes.", each("maxBytes")),
     gauge(
       "zpublish_cache_off",
-      "1 if the cache cannot be used, and all chunks are made or read.",
-      Number(stats.isOff ?? false),
+      "1 if the cache cannot be used, and everything is made or read.",
+      each("isOff"),
     ),
-    ...(stats.entries === undefined ? [] : [gauge("zpublish_cache_entries", "Chunks in it.", stats.entries)]),
+    gauge("zpublish_cache_entries", "Chunks or pictures in it.", each("entries")),
   ];
 }
 

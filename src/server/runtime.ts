@@ -59,9 +59,9 @@ export function createRuntime(
   const closers: (() => Promise<void>)[] = [];
   /** Parts that have to start before the first request. */
   const starting: Promise<void>[] = [];
-  let cache: ChunkCache | undefined;
-  const cacheOfChunks = { current: createNullCache() };
-  const openCache = cacheOpener(config.cache, starting, closers, log);
+  /** Those that are open. */
+  const caches = new Map<string, ChunkCache>();
+  const cacheOf = cacheOpener(config.cache, caches, starting, closers, log);
 
   const pool = once((): EncodePool => {
     const created = createPool(poolOptions(config, limits, supervisor, log));
@@ -69,31 +69,23 @@ export function createRuntime(
     return created;
   });
   const makeChunk = createWorkerFeed((task, signal) => pool().makeChunk(task, signal));
-  const chunks = once((): ReturnType<typeof createChunkService> => {
-    openCache("chunks", (opened) => {
-      cache = cacheOfChunks.current = opened;
-    });
-    return createChunkService({
-      cache: cacheOfChunks,
-      makeChunk,
-      recycle: (bytes) => pool().recycle?.(bytes),
-      maxWaitingReads: limits.maxQueuedChunks,
-    } satisfies ChunkServiceParts);
-  });
+  const chunks = once(
+    (): ReturnType<typeof createChunkService> =>
+      createChunkService({
+        cache: cacheOf("chunks"),
+        makeChunk,
+        recycle: (bytes) => pool().recycle?.(bytes),
+        maxWaitingReads: limits.maxQueuedChunks,
+      } satisfies ChunkServiceParts),
+  );
   const values = once((): Values => openValues(pool, makeChunk, limits.maxChunkBytes));
-  const maps = once((): Maps => {
-    const pictures = { current: createNullCache() };
-    openCache("pictures", (opened) => {
-      pictures.current = opened;
-    });
-    return createMaps({ values: values(), cache: pictures });
-  });
+  const maps = once((): Maps => createMaps({ values: values(), cache: cacheOf("pictures") }));
   const previews = once((): PreviewService => createPreviewService(values()));
 
   const readiness = createReadiness({
     // A server without chunks needs no worker.
     pool: () => (chunks.made === undefined ? undefined : pool()),
-    cacheState: () => (cache === undefined ? "none" : stateOf(cache.stats)),
+    cacheState: () => stateOf(caches.get("chunks")?.stats),
     log,
   });
 
@@ -106,7 +98,7 @@ export function createRuntime(
       isReady: () => readiness.isReady,
       pool: () => pool.made?.stats,
       chunks: () => chunks.made?.stats,
-      cache: () => cache?.stats,
+      caches: () => Array.from(caches, ([content, { stats }]) => [content, stats] as const),
       datasets: () => app()?.datasets.stats,
     };
     return [...(await processMetrics()), ...serverMetrics(sources)];
@@ -144,8 +136,8 @@ export function createRuntime(
     http,
     /** Pool and cache start with the first call. */
     chunks,
-    /** Counts of the cache; undefined before it is open. */
-    cacheStats: () => cache?.stats,
+    /** Counts of the cache of chunks; undefined before it is open. */
+    cacheStats: () => caches.get("chunks")?.stats,
     previews,
     values,
     maps,
@@ -173,17 +165,19 @@ export function createRuntime(
 const PICTURES = 1 / 16;
 
 /**
- * Returns a function that opens a cache, unless the configuration has none. That of pictures lies apart from that of chunks, so that no
- * number of pictures drives chunks out.
+ * Returns a function that opens a cache, unless the configuration has none: until it is open, every get is a miss. That of pictures lies
+ * apart from that of chunks, so that no number of pictures drives chunks out.
  */
 function cacheOpener(
   options: ServerConfig["cache"],
+  caches: Map<string, ChunkCache>,
   starting: Promise<void>[],
   closers: (() => Promise<void>)[],
   log: Log,
 ) {
-  return (content: "chunks" | "pictures", onOpen: (opened: ChunkCache) => void): void => {
-    if (options === null) return;
+  return (content: "chunks" | "pictures"): { readonly current: ChunkCache } => {
+    const cache = { current: createNullCache() };
+    if (options === null) return cache;
     const { directory, maxBytes } = options;
     const place =
       content === "chunks"
@@ -192,10 +186,12 @@ function cacheOpener(
     const opening = openChunkCache({ ...place, version: packageVersion, log });
     starting.push(
       opening.then((opened) => {
-        onOpen(opened);
+        cache.current = opened;
+        caches.set(content, opened);
         closers.push(() => opened.close());
       }),
     );
+    return cache;
   };
 }
 
@@ -269,9 +265,10 @@ function once<T extends object>(make: () => T): { (): T; readonly made: T | unde
   return Object.defineProperty(get, "made", { get: () => made }) as ReturnType<typeof once<T>>;
 }
 
-function stateOf({ isOff, isWriteFailing }: ChunkCacheStats): string {
-  if (isOff) return "off";
-  return isWriteFailing ? "not writing" : "ok";
+function stateOf(cache: ChunkCacheStats | undefined): string {
+  if (cache === undefined) return "none";
+  if (cache.isOff) return "off";
+  return cache.isWriteFailing ? "not writing" : "ok";
 }
 
 /** Link of a server process to its supervisor, with `--processes`. */

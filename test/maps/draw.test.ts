@@ -63,6 +63,9 @@ t.test("a chunk that is written over is drawn again, and what is cached stays", 
   let cached = await tile("2/0/1");
   for (let again = 0; again < 50 && cached.origin !== "HIT"; again++) cached = await tile("2/0/1");
   t.same(cached, { ...west, origin: "HIT" });
+  const metrics = await (await get("/metrics")).text();
+  t.match(metrics, 'zpublish_cache_hits_total{content="pictures"} 1\n');
+  t.match(metrics, /zpublish_cache_hits_total\{content="chunks"\} \d/);
 
   await writeFiles(directory, { "v/0.0": chunkOf(90, 25), "v/.zattrs.unused": "" });
   const written = await tile("2/0/1");

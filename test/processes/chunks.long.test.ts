@@ -53,7 +53,7 @@ t.test("a chunk that one process has put into the cache is a hit in another", { 
     made.push(await first!.answer());
   }
   t.ok(made.every(({ headers }) => headers["x-cache"] === "MISS"));
-  const writes = /^zpublish_cache_writes_total\{process="[12]"\} (\d+)$/gm;
+  const writes = /^zpublish_cache_writes_total\{content="chunks",process="[12]"\} (\d+)$/gm;
   await until(async () => {
     const text = await (await fetch(`${program.url}/metrics`)).text();
     return Math.max(...[...text.matchAll(writes)].map(([, count]) => Number(count))) >= NOISE_CHUNKS;

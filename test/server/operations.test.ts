@@ -50,7 +50,7 @@ async function sources(t: Parameters<typeof serveRoutes>[0]): Promise<MetricSour
       bytes: { hit: 50, pass: 10, miss: 20 },
       reads: { waiting: 7 },
     }),
-    cache: () => undefined,
+    caches: () => [],
     datasets: () => ({ datasets: 4, open: 3, failedRefreshes: 0, providers: [] }),
   };
 }
