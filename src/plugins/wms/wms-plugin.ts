@@ -68,7 +68,10 @@ const QUERY: Readonly<Record<string, QueryParameter>> = {
   J: pixels("Row of the pixel that is asked about; `Y` in version 1.1.1"),
 };
 
-/** The plugin of OGC's Web Map Service, versions 1.3.0 and 1.1.1: variables are layers, colour scales are styles. */
+/**
+ * The plugin of OGC's Web Map Service, versions 1.3.0 and 1.1.1: variables are layers, colour scales are styles. Every dimension has a
+ * default value, so that the exception `MissingDimensionValue` is never sent (OGC 06-042, annex C).
+ */
 const wmsPlugin = {
   name: "wms",
   version: packageVersion,

@@ -101,6 +101,7 @@ t.test("times, elevations and other dimensions are chosen by value", async (t) =
   t.equal(await first({ TIME: "2020-01-01T06:00:00Z" }), 36);
   t.equal(await first({ TIME: "2020-01-01T00:00:00.000Z" }), 4);
   t.equal(await first({ time: "current", elevation: "850", dim_Member: "0" }), 68);
+  t.equal(await first({ TIME: "", ELEVATION: "", DIM_MEMBER: "" }), 68, "each has a default");
   const { headers } = await ask(server, { ...MAP_130, TIME: "2020-01-01T06:00:00Z" });
   t.equal(headers.get("warning"), "99 Default value used: elevation=1000, 99 Default value used: member=0");
   const mask = await ask(server, { ...MAP_130, LAYERS: "mask", TIME: "1850-01-01", COLORSCALERANGE: "auto" });
