@@ -9,11 +9,11 @@ import { argumentsOf, processesOf } from "./test-processes.js";
  * tap's own runner loads hooks into every process and thread, to know what to cover and what has changed. They take twice the CPU time that
  * most files take without them.
  *
- *     node dist/scripts/run-tests.js [--long] [--jobs=3] [FILE or FOLDER below dist/test] …
+ *     node dist/scripts/run-tests.js [--long] [--jobs=4] [FILE or FOLDER below dist/test] …
  */
 const { values, positionals } = parseArgs({
-  // Tests wait for programs, clients and origins a quarter of their time.
-  options: { long: { type: "boolean", default: false }, jobs: { type: "string", default: "3" } },
+  // Four keep two processors busy: tests wait for programs, clients, origins and clocks.
+  options: { long: { type: "boolean", default: false }, jobs: { type: "string", default: "4" } },
   allowPositionals: true,
 });
 

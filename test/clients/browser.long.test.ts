@@ -25,7 +25,7 @@ interface Page {
   readWithZarrita(url: string, paths: readonly string[], version: string): Promise<ZarritaValues[]>;
 }
 
-t.setTimeout(500_000);
+t.setTimeout(600_000);
 
 t.test(
   "a page of another origin in Chromium",

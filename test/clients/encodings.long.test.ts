@@ -7,7 +7,7 @@ import { startProgram } from "../support/servers/start-program.js";
 import { countsOf } from "../support/warm-store.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Writes a file a day: packed numbers with gaps, and others. */
 const WRITE = `

@@ -16,7 +16,7 @@ import { clientMissing, clientMissingIn } from "../support/clients/require-clien
 import { datasetId, datasetsOf, refusedBy, VARIANTS, waysOf } from "../support/clients/served-variants.js";
 import { choose } from "../support/effort.js";
 
-t.setTimeout(500_000);
+t.setTimeout(600_000);
 
 for (const generation of SOME_GENERATIONS) {
   t.test(

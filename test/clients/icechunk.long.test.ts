@@ -17,7 +17,7 @@ import { startNginxOrigin } from "../support/origins/nginx-origin.js";
 import { type Program, startProgram } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
 
-t.setTimeout(500_000);
+t.setTimeout(600_000);
 
 /** Stores of Zarr v3, and how their repositories are made: small chunks are inline, up to so many bytes. */
 const STORES = {

@@ -30,7 +30,7 @@ const ENCODING = {
 /** Cases that are read from a bucket as well. */
 const IN_BUCKET = ["mixture", "months", "groups", "runs", "stores"];
 
-t.setTimeout(500_000);
+t.setTimeout(600_000);
 
 async function writeCases(t: Test): Promise<{ readonly directory: string; readonly cases: Cases }> {
   const directory = await makeTemporaryDirectory();

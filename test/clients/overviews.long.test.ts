@@ -6,7 +6,7 @@ import { errorsOf, makeTemporaryDirectory, runPython, serveDatasets } from "../s
 import { clientMissing, clientMissingIn } from "../support/clients/require-client.js";
 import type { Program } from "../support/servers/start-program.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Groups, coarser levels, and arrays that GDAL reads: level, group and name. */
 const DATASETS = {

@@ -23,7 +23,7 @@ import { fetchArrays, isForZarrita, namesOf } from "../support/clients/zarrita-s
 import { choose } from "../support/effort.js";
 import { writeFiles, zarray, zgroup } from "../support/write-store.js";
 
-t.setTimeout(500_000);
+t.setTimeout(600_000);
 
 /** Differences in what a variable holds; texts of v3 have other types. */
 const ABOUT_VALUES =

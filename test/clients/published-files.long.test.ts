@@ -7,7 +7,7 @@ import { clientMissing, clientMissingIn, PYTHON } from "../support/clients/requi
 import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory } from "../support/write-store.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Writes the same data as NetCDF-4 and NetCDF-3, in a folder of folders, and as Zarr stores beside it. */
 const WRITE = `

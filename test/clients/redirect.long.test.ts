@@ -22,7 +22,7 @@ import { filesOf } from "../support/datasets/sample-stores.js";
 import { startNginxOrigin } from "../support/origins/nginx-origin.js";
 import { startRadosgw } from "../support/origins/radosgw-origin.js";
 
-t.setTimeout(500_000);
+t.setTimeout(600_000);
 
 /** Of both versions, with groups and shards. */
 const STORES = ["air.zarr", "tree.zarr", "v3-tree.zarr"];

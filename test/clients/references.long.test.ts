@@ -9,7 +9,7 @@ import { runProgram } from "../support/servers/run-program.js";
 import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory } from "../support/write-store.js";
 
-t.setTimeout(120_000);
+t.setTimeout(600_000);
 
 /** Files of every layout: chunked, filtered, packed, contiguous, with groups, of NetCDF-3, HDF5 without dimensions; and days to join. */
 const WRITE = `

@@ -20,7 +20,7 @@ import { startProgram } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
 import { writeZip } from "../support/write-zip.js";
 
-t.setTimeout(500_000);
+t.setTimeout(600_000);
 
 /** Consolidated stores, some with groups and shards: nothing else can be found over HTTP. The last one is of Debian 13's clients. */
 const CONSOLIDATED = { v2: ["air.zarr", "tree.zarr"], v3: ["v3-tree.zarr", "zarr3-shards.zarr"] } as const;

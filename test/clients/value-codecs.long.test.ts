@@ -10,7 +10,7 @@ import {
   serveEncoded,
 } from "../support/datasets/value-codec-store.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const items = (first: number, step: number) =>
   Array.from({ length: ROWS * COLUMNS }, (_, index) => BigInt(first + index * step));

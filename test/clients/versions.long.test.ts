@@ -13,7 +13,7 @@ import { datasetOf } from "../support/datasets/sample-tree.js";
 import { version } from "../support/datasets/versioned-source.js";
 import { startServer } from "../support/servers/start-server.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Fixtures by the tags of one dataset. */
 const STORES = { "v1.0": "v3.zarr", "2026-11-28": "v3-tree.zarr", "a@b": "xarray3.zarr" } as const;

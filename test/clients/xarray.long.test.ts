@@ -27,7 +27,7 @@ import { choose, effort } from "../support/effort.js";
 /** Stores that xarray takes for a DataTree: coordinates of a group fit those of the groups above it. */
 const TREES: ReadonlySet<string> = new Set(["datatree2.zarr", "datatree3.zarr"]);
 
-t.setTimeout(500_000);
+t.setTimeout(600_000);
 
 for (const generation of GENERATIONS) {
   t.test(

@@ -30,7 +30,7 @@ import {
 } from "../support/clients/served-variants.js";
 import { choose, effort } from "../support/effort.js";
 
-t.setTimeout(500_000);
+t.setTimeout(600_000);
 
 /**
  * Variants that are read by a generation below a prefix, if not all. The bytes below `zarr` are the same for both generations, and those

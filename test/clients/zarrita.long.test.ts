@@ -15,7 +15,7 @@ import { readWithZarrita } from "../support/clients/zarrita-reader.js";
 import { fetchArrayDocuments, zarritaCanRead } from "../support/clients/zarrita-support.js";
 import { choose } from "../support/effort.js";
 
-t.setTimeout(500_000);
+t.setTimeout(600_000);
 
 /** Fewer where other tests run this one under another Node.js. */
 const VARIANTS_READ =

@@ -7,7 +7,7 @@ import { type StandIn, startStandIns } from "./instances.js";
 const CHUNK = "/datasets/a/zarr/t2m/0.0";
 
 for (const name of BALANCERS) {
-  const options = { skip: clientMissing(name), timeout: 60_000 };
+  const options = { skip: clientMissing(name) };
 
   const start = async (t: Test) => {
     const standIns = await startStandIns(t, 3);

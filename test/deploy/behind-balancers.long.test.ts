@@ -8,9 +8,11 @@ import { BALANCERS, type Balancer, START_BALANCER } from "./balancer.js";
 import { type Instance, startInstances } from "./instances.js";
 import { prepareSite } from "./site.js";
 
+t.setTimeout(600_000);
+
 const skip = clientMissing(...BALANCERS);
 
-t.test("three instances behind nginx and HAProxy", { skip, timeout: 240_000 }, async (t) => {
+t.test("three instances behind nginx and HAProxy", { skip }, async (t) => {
   const chunks = 200;
   const site = await prepareSite(t, { name: "noise", chunks, chunkBytes: 8 * 1024 });
   const args = ["--access-log", "1", "--trusted-proxies", "loopback", "--drain-delay", "600"];
@@ -98,7 +100,7 @@ async function warmAll(instances: readonly Instance[], servers: string): Promise
 for (const name of BALANCERS) {
   t.test(
     `behind ${name} each chunk is in the cache of the instance that gets it, and in no other`,
-    { skip: clientMissing(name), timeout: 60_000 },
+    { skip: clientMissing(name) },
     async (t) => {
       // A name that clients have to encode.
       const site = await prepareSite(t, { name: "two words", chunks: WARM_CHUNKS, chunkBytes: 1_024 });

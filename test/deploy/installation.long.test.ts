@@ -10,6 +10,8 @@ import { deployPath, deployText, fillIn, imageEnvironment, imageUser, readDocker
 import { startInstances, startStandIns } from "./instances.js";
 import { prepareSite } from "./site.js";
 
+t.setTimeout(600_000);
+
 const checkout = join(dirname(deployPath("Dockerfile")), "../..");
 /** What `.dockerignore` lets through. */
 const context = deployText("Dockerfile.dockerignore")
@@ -39,7 +41,7 @@ const NODE_MB = 127;
 
 t.test(
   "what the Dockerfile builds from what .dockerignore leaves is small, and runs with nothing else",
-  { timeout: 240_000, skip: process.getuid?.() !== 0 && "skipped, because chroot needs root" },
+  { skip: process.getuid?.() !== 0 && "skipped, because chroot needs root" },
   async (t) => {
     const [build] = readDockerfile();
     const directories: Record<string, string> = {};

@@ -8,6 +8,8 @@ import { packageVersion } from "../../src/observe/versions.js";
 import { choose, effort } from "../support/effort.js";
 import { makeDirectory } from "../support/write-store.js";
 
+t.setTimeout(600_000);
+
 const PACK = fileURLToPath(new URL("../../scripts/pack/pack.js", import.meta.url));
 
 /** MB of an installation, as `du` counts them. */
@@ -67,62 +69,50 @@ async function passDemo(t: Test, program: string, args: readonly string[] = []):
   t.notMatch(said(), "node:http", "uWebSockets.js serves");
 }
 
-t.test(
-  "what is packed installs by npm, small, with the binaries of this platform alone",
-  { timeout: 240_000 },
-  async (t) => {
-    const files = pack();
-    const { platform, arch } = process;
-    const uws = files.find((file) => file.includes(`uws-${platform}-${arch}-`)) as string;
-    const prefix = await makeDirectory(t);
-    const install = [
-      "install",
-      "--global",
-      "--prefix",
-      prefix,
-      "--prefer-offline",
-      "--no-audit",
-      "--no-fund",
-    ];
-    const npm = spawnSync("npm", [...install, files[0] as string, uws], { encoding: "utf8" });
-    t.equal(npm.status, 0, npm.stderr);
-    const megabytes = Number.parseInt(execFileSync("du", ["-sm", prefix], { encoding: "utf8" }), 10);
-    t.ok(megabytes <= MAX_INSTALLED_MB, `${megabytes} MB`);
-    await passDemo(t, join(prefix, "bin/zpublish"));
+t.test("what is packed installs by npm, small, with the binaries of this platform alone", async (t) => {
+  const files = pack();
+  const { platform, arch } = process;
+  const uws = files.find((file) => file.includes(`uws-${platform}-${arch}-`)) as string;
+  const prefix = await makeDirectory(t);
+  const install = ["install", "--global", "--prefix", prefix, "--prefer-offline", "--no-audit", "--no-fund"];
+  const npm = spawnSync("npm", [...install, files[0] as string, uws], { encoding: "utf8" });
+  t.equal(npm.status, 0, npm.stderr);
+  const megabytes = Number.parseInt(execFileSync("du", ["-sm", prefix], { encoding: "utf8" }), 10);
+  t.ok(megabytes <= MAX_INSTALLED_MB, `${megabytes} MB`);
+  await passDemo(t, join(prefix, "bin/zpublish"));
 
-    await t.test("npm takes the binaries that a platform has, or none", async (t) => {
-      const optionalDependencies = Object.fromEntries(
-        files.slice(1).map((file) => [nameOf(file), `file:${file}`]),
-      );
-      const folder = await makeDirectory(t);
-      await writeFile(join(folder, "package.json"), JSON.stringify({ optionalDependencies }));
-      const cases = [
-        ["linux", "x64", "glibc", ["uws-linux-x64"]],
-        ["linux", "arm64", "glibc", ["uws-linux-arm64"]],
-        ["linux", "x64", "musl", []],
-        ["darwin", "arm64", undefined, ["uws-darwin-arm64"]],
-      ] as const;
-      for (const [os, cpu, libc, expected] of choose(t, cases, 2)) {
-        const wanted = ["--os", os, "--cpu", cpu, ...(libc === undefined ? [] : ["--libc", libc])];
-        const args = ["install", "--no-package-lock", "--offline", "--no-audit", "--no-fund", ...wanted];
-        const run = spawnSync("npm", args, { cwd: folder, encoding: "utf8" });
-        t.equal(run.status, 0, run.stderr);
-        const found = await readdir(join(folder, "node_modules/@zpublish")).catch(() => []);
-        t.strictSame(found, expected, wanted.join(" "));
-      }
-    });
+  await t.test("npm takes the binaries that a platform has, or none", async (t) => {
+    const optionalDependencies = Object.fromEntries(
+      files.slice(1).map((file) => [nameOf(file), `file:${file}`]),
+    );
+    const folder = await makeDirectory(t);
+    await writeFile(join(folder, "package.json"), JSON.stringify({ optionalDependencies }));
+    const cases = [
+      ["linux", "x64", "glibc", ["uws-linux-x64"]],
+      ["linux", "arm64", "glibc", ["uws-linux-arm64"]],
+      ["linux", "x64", "musl", []],
+      ["darwin", "arm64", undefined, ["uws-darwin-arm64"]],
+    ] as const;
+    for (const [os, cpu, libc, expected] of choose(t, cases, 2)) {
+      const wanted = ["--os", os, "--cpu", cpu, ...(libc === undefined ? [] : ["--libc", libc])];
+      const args = ["install", "--no-package-lock", "--offline", "--no-audit", "--no-fund", ...wanted];
+      const run = spawnSync("npm", args, { cwd: folder, encoding: "utf8" });
+      t.equal(run.status, 0, run.stderr);
+      const found = await readdir(join(folder, "node_modules/@zpublish")).catch(() => []);
+      t.strictSame(found, expected, wanted.join(" "));
+    }
+  });
 
-    await t.test("a registry would take it", async (t) => {
-      // Those of the platforms are alike.
-      for (const file of files.slice(0, 1 + effort(files.length - 1))) {
-        const run = spawnSync("npm", ["publish", "--dry-run", file], { encoding: "utf8" });
-        t.equal(run.status, 0, run.stderr);
-        // It is not logged in.
-        t.notMatch(run.stderr, /npm (?:warn (?!publish This command requires you to be logged in)|error)/i);
-      }
-    });
-  },
-);
+  await t.test("a registry would take it", async (t) => {
+    // Those of the platforms are alike.
+    for (const file of files.slice(0, 1 + effort(files.length - 1))) {
+      const run = spawnSync("npm", ["publish", "--dry-run", file], { encoding: "utf8" });
+      t.equal(run.status, 0, run.stderr);
+      // It is not logged in.
+      t.notMatch(run.stderr, /npm (?:warn (?!publish This command requires you to be logged in)|error)/i);
+    }
+  });
+});
 
 /** Name of a packed platform package. */
 function nameOf(file: string): string {
@@ -131,7 +121,7 @@ function nameOf(file: string): string {
 
 t.test(
   "a single file serves without anything beside it, here in two processes",
-  { skip: process.platform !== "linux", timeout: 120_000 },
+  { skip: process.platform !== "linux" },
   async (t) => {
     const [file = ""] = pack("single-file");
     t.equal(basename(file), `zpublish-${packageVersion}-linux-${process.arch}`);

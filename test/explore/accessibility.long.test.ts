@@ -6,7 +6,7 @@ import { clientMissing } from "../support/clients/require-client.js";
 import { writeExploredData } from "../support/explore/explored-data.js";
 import { openExplorer } from "../support/explore/explorer-browser.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 

@@ -4,7 +4,7 @@ import { askPython } from "../support/clients/ask-python.js";
 import { clientMissing } from "../support/clients/require-client.js";
 import { openExplorer, shows } from "../support/explore/explorer-browser.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Writes variables whose numbers and units are long. */
 const WRITE = `

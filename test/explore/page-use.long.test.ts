@@ -6,7 +6,7 @@ import { clientMissing } from "../support/clients/require-client.js";
 import { writeFields } from "../support/explore/explored-data.js";
 import { openExplorer, shows } from "../support/explore/explorer-browser.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const DESK = { viewport: { width: 1100, height: 760 } };
 

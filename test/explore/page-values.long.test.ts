@@ -6,7 +6,7 @@ import { clientMissing } from "../support/clients/require-client.js";
 import { writeFields } from "../support/explore/explored-data.js";
 import { openExplorer, shows } from "../support/explore/explorer-browser.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Reads values at places, as xarray finds the nearest cell: null if it is missing, "outside" beyond half a cell of the edges. */
 const READ = `

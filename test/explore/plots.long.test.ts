@@ -8,7 +8,7 @@ import { clientMissing } from "../support/clients/require-client.js";
 import { type KnownSeries, writeExploredData } from "../support/explore/explored-data.js";
 import { openExplorer, shows } from "../support/explore/explorer-browser.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 t.test("plots in a browser", { skip: clientMissing("xarray", "chromium") }, async (t) => {
   const explorer = await openExplorer(t, writeExploredData, {

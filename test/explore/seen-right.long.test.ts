@@ -16,7 +16,7 @@ import {
   writeWildFiles,
 } from "../support/explore/wild-files.js";
 
-t.setTimeout(300_000);
+t.setTimeout(600_000);
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -73,9 +73,6 @@ const FILES: readonly Seen[] = [
   { file: "tiles.nc", first: ["LST"], spread: 13 },
   { file: "crumbs.nc", first: ["LST"], spread: 18 },
 ];
-
-/** Milliseconds after which a picture that is not there counts as none. */
-const PATIENCE = 20_000;
 
 type Draw = ReturnType<typeof startDrawing>;
 type Pixel = readonly [red: number, green: number, blue: number, alpha: number];
@@ -181,7 +178,7 @@ async function readDegrees(
         return isNear && Math.abs(Number(north) * (ns === "S" ? -1 : 1) - lat) <= overLat;
       },
       [lon, lat, 1.1 * reach[0] + 0.02, 1.1 * reach[1] + 0.02] as const,
-      { timeout: 3_000 },
+      { timeout: 30_000 },
     );
     return true;
   } catch {
@@ -297,7 +294,6 @@ t.test(
           )
             continue;
           else await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
-          page.setDefaultTimeout(PATIENCE);
           await shows(page, variable);
           await checkPicture(t, page, seen, draw, variable);
         }

@@ -16,7 +16,7 @@ import { clientMissing } from "../support/clients/require-client.js";
 import { datasetId, datasetsOf, VARIANTS, waysOf } from "../support/clients/served-variants.js";
 import { readTrueItems } from "../support/clients/true-values.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const LIMITS = { maxInFlight: 6, maxBytes: 2 ** 26 };
 t.test(

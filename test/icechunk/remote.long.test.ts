@@ -8,7 +8,7 @@ import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import { createFaults } from "../support/servers/remote-load.js";
 import { startServer } from "../support/servers/start-server.js";
 
-t.setTimeout(300_000);
+t.setTimeout(600_000);
 
 const skip = icechunkMissing();
 const SEED = Number(process.env.ZPUBLISH_TEST_SEED ?? 1);

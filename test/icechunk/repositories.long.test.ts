@@ -18,7 +18,7 @@ import { startServer } from "../support/servers/start-server.js";
 import { writeFiles } from "../support/write-store.js";
 import { writeZip } from "../support/write-zip.js";
 
-t.setTimeout(300_000);
+t.setTimeout(600_000);
 
 const skip = icechunkMissing();
 const VERSIONS = [1, 2] as const;

@@ -14,7 +14,7 @@ import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import { type RunningServer, startServer } from "../support/servers/start-server.js";
 import { makeDirectory, makeOld } from "../support/write-store.js";
 
-t.setTimeout(200_000);
+t.setTimeout(600_000);
 
 const skip = icechunkMissing();
 

@@ -5,6 +5,8 @@ import { clientMissing } from "../support/clients/require-client.js";
 import { decodePng } from "../support/codec/decode-png.js";
 import { type RunningServer, startServer } from "../support/servers/start-server.js";
 
+t.setTimeout(600_000);
+
 /**
  * Writes grids of each kind, chooses random tiles of each, and says which colour GDAL's warper, or a search through all cells, gives to every
  * pixel. Index 0 is missing.

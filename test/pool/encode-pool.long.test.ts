@@ -12,6 +12,8 @@ import type { EncodingPlan } from "../../src/zarr/plan/encoding-plan.js";
 import { storedArray } from "../support/datasets/stored-array.js";
 import { arrayBytes, gridPositions, readerOf } from "../support/datasets/stored-chunks.js";
 
+t.setTimeout(600_000);
+
 function openPool(t: Test, options: Partial<EncodePoolOptions> = {}): EncodePool {
   const pool = createEncodePool({
     threads: 2,

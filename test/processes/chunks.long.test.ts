@@ -8,7 +8,7 @@ import { openConnection, type RawAnswer, requestText } from "../support/servers/
 import { connectTo, type Program } from "../support/servers/start-program.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 function chunkPath(index: number): string {
   return `/datasets/noise/zarr/noise/${index}.0`;

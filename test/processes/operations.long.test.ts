@@ -9,7 +9,7 @@ import { startSmall } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Writes a plugin that waits for a file, and the server with it. */
 async function writeLateGate(directory: string): Promise<{ readonly module: string; readonly file: string }> {

@@ -10,7 +10,7 @@ import { startSmall } from "../support/servers/start-program.js";
 import { makeDirectory } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** A plugin that says which process it is in, and fails or waits in one of them while there is a file. */
 async function writePlugin(directory: string): Promise<void> {

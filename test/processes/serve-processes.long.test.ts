@@ -11,7 +11,7 @@ import { connect, connectTo } from "../support/servers/start-program.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
 const skip = process.platform === "linux" ? false : "only Linux spreads connections";
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Without the lines about progress that a slow machine logs. */
 const QUIET = { env: { ZPUBLISH_LOG_LEVEL: "error" } };

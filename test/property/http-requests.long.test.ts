@@ -22,7 +22,7 @@ const SEED = Number(process.env.PROPERTY_SEED ?? 20_251_120);
 const PATH_RUNS = effort(2_500);
 const HEADER_RUNS = effort(1_500);
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Groups and arrays whose names look like something else, besides plain ones. */
 const MODEL: ModelDataset = {

@@ -12,7 +12,7 @@ import {
 import { effort } from "../support/effort.js";
 import type { Teardown } from "../support/write-store.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const COUNT = ROWS * COLUMNS;
 

@@ -43,7 +43,7 @@ const caseArbitrary = arrayArbitrary.chain((spec) =>
 
 type Case = typeof caseArbitrary extends fc.Arbitrary<infer T> ? T : never;
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Makes chunks in this thread. */
 function withoutPool() {

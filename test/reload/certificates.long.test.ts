@@ -6,7 +6,7 @@ import { writeArray } from "../support/servers/program-stores.js";
 import { startSmall } from "../support/servers/start-program.js";
 import { FIRST, makeTlsDirectory, SECOND } from "../support/servers/tls-pairs.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** The name that the server's certificate is for. */
 function nameOf(port: number): Promise<string> {

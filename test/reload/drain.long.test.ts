@@ -8,7 +8,7 @@ import { PROGRAM, runScript } from "../support/servers/run-program.js";
 import { startSmall } from "../support/servers/start-program.js";
 import { makeDirectory, writeFiles } from "../support/write-store.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const COUNTS = process.platform === "linux" ? [1, 3] : [1];
 

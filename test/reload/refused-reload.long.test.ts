@@ -5,7 +5,7 @@ import { newToken, serveOne, writeArray } from "../support/servers/program-store
 import { startSmall } from "../support/servers/start-program.js";
 import { writeFiles } from "../support/write-store.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const COUNTS = process.platform === "linux" ? [1, 3] : [1];
 const GOOD = { datasets: { one: "one" } };

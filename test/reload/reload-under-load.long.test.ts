@@ -6,7 +6,7 @@ import { ARRAY_CHUNKS, chunkOf, writeArray } from "../support/servers/program-st
 import { openConnection, type RawAnswer, requestText } from "../support/servers/raw-request.js";
 import { startSmall } from "../support/servers/start-program.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const COUNTS = process.platform === "linux" ? [1, 3] : [1];
 /** Chunks twice as long, so that they are made in workers. */

@@ -10,7 +10,7 @@ import { createReadiness, type ReadinessParts, type ReadinessReport } from "../.
 import { createTestLog } from "../support/servers/serve-routes.js";
 import { startServer } from "../support/servers/start-server.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 const log = pino({ level: "silent" });
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -21,7 +21,7 @@ import {
 } from "../support/write-store.js";
 import { writeZip } from "../support/write-zip.js";
 
-t.setTimeout(300_000);
+t.setTimeout(600_000);
 
 const MIB = 2 ** 20;
 /** Of the large chunk or shard, in pieces of a mebibyte. */

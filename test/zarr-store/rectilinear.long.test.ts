@@ -11,7 +11,7 @@ import { type RectilinearSpec, rectilinearFiles } from "../support/write-rectili
 import { makeDirectory, v3Group, writeFiles } from "../support/write-store.js";
 import { writeZip } from "../support/write-zip.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const lengthsArbitrary = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 5 });
 

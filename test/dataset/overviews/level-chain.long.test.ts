@@ -14,7 +14,7 @@ import { makeDirectory, writeFiles, zgroup } from "../../support/write-store.js"
 const PROGRAM = join(import.meta.dirname, "../../../../test/fixtures/overview_chain.py");
 const CASES = effort(60);
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 function python(...args: string[]): string {
   const run = spawnSync(PYTHON, ["-W", "ignore", PROGRAM, ...args], { encoding: "utf8", timeout: 120_000 });

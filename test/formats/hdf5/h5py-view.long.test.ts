@@ -13,7 +13,7 @@ import { memoryBlocks } from "../memory-blocks.js";
 import { readArray } from "../read-array.js";
 import { viewOf } from "./model-view.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const FIXTURES = fileURLToPath(new URL("../../../../test/fixtures/", import.meta.url));
 

@@ -12,7 +12,7 @@ import { installedNode } from "../../support/servers/installed-node.js";
 import { ALL_PLUGINS, startServer } from "../../support/servers/start-server.js";
 import { makeDirectory, writeFiles } from "../../support/write-store.js";
 
-t.setTimeout(300_000);
+t.setTimeout(600_000);
 
 const WHO = { name: "test", version: "1" };
 const node = installedNode(24);

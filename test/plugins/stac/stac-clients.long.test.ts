@@ -5,7 +5,7 @@ import { clientMissingIn } from "../../support/clients/require-client.js";
 import { gridFile } from "../../support/grid-file.js";
 import { makeDirectory, writeFiles } from "../../support/write-store.js";
 
-t.setTimeout(120_000);
+t.setTimeout(600_000);
 
 t.test(
   "pystac, pystac-client, stac-validator and rdflib find every dataset and nothing wrong",

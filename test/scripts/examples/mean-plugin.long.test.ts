@@ -7,7 +7,7 @@ import { clientMissing } from "../../support/clients/require-client.js";
 import { CHECKOUT, installPacked, PLUGINS } from "./install-packed.js";
 import { npxZpublish } from "./npx-zpublish.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 /** Writes a store and prints, of each variable and dimension, the mean that xarray reads from it. */
 const WRITE = `

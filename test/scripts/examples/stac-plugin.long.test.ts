@@ -11,7 +11,7 @@ import { makeDemoData } from "../../../scripts/demo/demo-data.js";
 import { installPacked } from "./install-packed.js";
 import { npxZpublish } from "./npx-zpublish.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 const folder = await installPacked(t, "zpublish-stac");
 

@@ -3,7 +3,7 @@ import { killChildren } from "../../../bench/children.js";
 import { makeDirectory } from "../../support/write-store.js";
 import { chaosText, isClean, runChaos } from "./chaos.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 
 t.test("the program comes through half a minute of everything", async (t) => {
   t.teardown(killChildren);

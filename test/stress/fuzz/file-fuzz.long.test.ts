@@ -7,7 +7,7 @@ import { fileSubject, findSeeds } from "./file-fuzz.js";
 import { fuzzBatch, fuzzText, runFuzz } from "./fuzz.js";
 import { writeGeneratedFiles } from "./generated-files.js";
 
-t.setTimeout(280_000);
+t.setTimeout(600_000);
 
 const root = t.testdir({});
 const notes = writeGeneratedFiles(root);

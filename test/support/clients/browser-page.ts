@@ -82,10 +82,23 @@ export const CHROMIUM_ARGS: readonly string[] = [
   "--disable-sync",
 ];
 
+/** How long a page may take for what is waited for, on a busy machine: Playwright's default is half a minute. */
+const PATIENCE_MS = 240_000;
+
 /** Starts Chromium until the test ends. */
 export async function openBrowser(t: Pick<Test, "teardown">, ...args: readonly string[]): Promise<Browser> {
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS, ...args] });
+  const browser = await chromium.launch({
+    executablePath: CHROMIUM,
+    args: [...CHROMIUM_ARGS, ...args],
+    timeout: PATIENCE_MS,
+  });
   t.teardown(() => browser.close());
+  const { newContext } = browser;
+  browser.newContext = async (options) => {
+    const context = await newContext.call(browser, options);
+    context.setDefaultTimeout(PATIENCE_MS);
+    return context;
+  };
   return browser;
 }
 
