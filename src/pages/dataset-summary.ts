@@ -4,6 +4,7 @@ import type { CooperativeTask } from "../event-loop/cooperative-task.js";
 import type { Coverage } from "./coverage.js";
 import { type PictureLook, picturedArray, pictureLook } from "./look-links.js";
 import { shortened } from "./page.js";
+import { hasMaps } from "./pictures.js";
 import { isIndexCoordinate, variableByteLength } from "./variable-row.js";
 
 /** What a list of datasets shows of one. Plain data, some hundred bytes. */
@@ -15,8 +16,8 @@ export interface DatasetSummary extends Coverage {
   readonly content: { readonly variables: number; readonly byteLength: number } | undefined;
   /** Dimensions of the root. */
   readonly dims: readonly SummaryDimension[];
-  /** The picture that stands for the dataset; undefined if none of its variables has one. */
-  readonly picture: PictureLook | undefined;
+  /** The picture that stands for the dataset, and whether its variable lies on the Earth; undefined if none of its variables has one. */
+  readonly picture: (PictureLook & { readonly hasMaps?: boolean }) | undefined;
   /** The file that the dataset offers. Default: none. */
   readonly file?: FileView;
 }
@@ -59,13 +60,14 @@ export function* summarySteps(
   });
   yield;
   const pictured = picturedArray(snapshot, root);
+  const look = pictured && pictureLook(snapshot, pictured.group, pictured.array);
   return {
     ...coverage,
     title: title === undefined || title === id ? "" : shortened(title, MAX_TITLE_CHARS),
     groups: groups.size,
     content: isCounted ? { variables, byteLength } : undefined,
     dims: dims.slice(0, MAX_DIMENSIONS),
-    picture: pictured && pictureLook(snapshot, pictured.group, pictured.array),
+    picture: look && { ...look, hasMaps: hasMaps(snapshot, pictured.array) },
     ...(file && { file: { name: file.name, byteLength: file.byteLength, contentType: file.contentType } }),
   };
 }

@@ -282,7 +282,10 @@ export function hasMaps(snapshot: DatasetSnapshot, array: ServedArray): boolean 
   const picture = choosePicture(snapshot, array);
   if ("problem" in picture || picture.plane === undefined) return false;
   const { projection, grid, isDegrees = false } = placementOf(snapshot, variable) ?? {};
-  if (projection !== undefined || grid !== undefined || isDegrees) return true;
+  if (grid !== undefined) return true;
+  // Axes of one cell have no width.
+  if (variable.shape[picture.plane.y] === 1 || variable.shape[picture.plane.x] === 1) return false;
+  if (projection !== undefined || isDegrees) return true;
   const [y, x] = [picture.plane.y, picture.plane.x].map((axis) =>
     coordinateArray(snapshot, variable, variable.dims[axis]!),
   );

@@ -169,6 +169,8 @@ function collectionOf(
   const extensions = ["zarr/v1.1.0", "xarray-assets/v1.0.0"];
   if (open !== undefined) extensions.push("datacube/v2.2.0");
   if (open?.cube.projection !== undefined) extensions.push("projection/v2.0.0");
+  const maps = mapLinks(context, url, summary);
+  if (maps.length > 0) extensions.push("web-map-links/v1.2.0");
   return {
     ...{ type: "Collection", stac_version: "1.1.0", id, title, description: description ?? title },
     stac_extensions: extensions.map((name) => `https://stac-extensions.github.io/${name}/schema.json`),
@@ -184,6 +186,7 @@ function collectionOf(
       ...[link("self", collectionUrl(stac, id)), link("root", stac), link("parent", stac)],
       link("alternate", url, html),
       ...(/^https?:\/\/\S+$/.test(license) ? [link("license", license, html)] : []),
+      ...maps,
     ],
     assets: assetsOf(context, url, id, summary, open?.cube.projection),
   };
@@ -194,6 +197,27 @@ function instantOf(text = ""): string | null {
   const date = new Date(text.includes("T") ? `${text}Z` : text);
   const written = Number.isNaN(date.getTime()) ? "" : date.toISOString();
   return /^(?!0000)\d{4}-/.test(written) ? written.replace(".000Z", "Z") : null;
+}
+
+/**
+ * Returns links to maps of the variable that stands for a dataset, as the extension Web Map Links 1.2 has them. Dimensions have defaults, so
+ * that none is given.
+ */
+function mapLinks(
+  { plugins }: PluginContext,
+  url: string,
+  summary: DatasetSummary | undefined,
+): JsonObject[] {
+  const { picture } = summary ?? {};
+  if (!picture?.hasMaps) return [];
+  const { path } = picture.variable;
+  const tiles = `${url}tiles/${path.split("/").map(encodeURIComponent).join("/")}`;
+  const type = "image/png";
+  const links: Readonly<Record<string, readonly JsonObject[]>> = {
+    tiles: [link("tilejson", `${tiles}/tilejson.json`), link("xyz", `${tiles}/{z}/{x}/{y}.png`, { type })],
+    wms: [link("wms", `${url}wms`, { type, "wms:layers": [path], "wms:transparent": true })],
+  };
+  return plugins().flatMap(({ name }) => links[name] ?? []);
 }
 
 /** Returns an asset for each way to read a dataset. @param url That of the dataset. */
@@ -227,7 +251,6 @@ function assetsOf(
   const thumbnail = { href: `${url}thumbnail/${picture}.png`, type: "image/png", roles: ["thumbnail"] };
   if (picture !== undefined && names.has("thumbnail")) assets.push(["thumbnail", thumbnail]);
   const tiles = { href: `${url}tiles/${picture}/tilejson.json`, type: JSON_TYPE, roles: ["visual"] };
-  if (picture !== undefined && summary?.extent !== undefined && names.has("tiles"))
-    assets.push(["tiles", tiles]);
+  if (summary?.picture?.hasMaps && names.has("tiles")) assets.push(["tiles", tiles]);
   return Object.fromEntries(assets);
 }

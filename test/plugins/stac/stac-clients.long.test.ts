@@ -32,6 +32,11 @@ t.test(
         temporal: { interval: [["2000-01-02T00:00:00Z", "2000-01-03T00:00:00Z"]] },
       },
       dimensions: { time: "temporal", lat: "spatial", lon: "spatial" },
+      maps: {
+        tilejson: `${dataset}/tiles/t2m/tilejson.json`,
+        xyz: `${dataset}/tiles/t2m/{z}/{x}/{y}.png`,
+        wms: `${dataset}/wms`,
+      },
       assets: { zarr: `${dataset}.zarr`, zarr3: `${dataset}/zarr3` },
       page: {
         ...{
@@ -48,6 +53,7 @@ t.test(
       },
     });
     t.same(read.found["days~ü.nc"].extent.spatial.bbox, [[170, -10, -170, 10]]);
+    t.same(read.found["days~none.nc"].maps, {}, "one cell has no map");
     t.same(read.found["days~none.nc"].extent.temporal.interval, [[null, null]]);
     for (const { page } of Object.values(read.found) as { page: { length: number } }[])
       t.ok(page.length >= 50);

@@ -154,6 +154,18 @@ t.test("a collection says what its dataset is, and how each plugin serves it", a
     t.equal(answer.status, 200, name);
     if (path === "") t.equal(answer.headers.get("content-type"), type, name);
   }
+  t.same(top.links.slice(-3), [
+    { rel: "tilejson", href: `${dataset}/tiles/t2m/tilejson.json`, type: "application/json" },
+    { rel: "xyz", href: `${dataset}/tiles/t2m/{z}/{x}/{y}.png`, type: "image/png" },
+    {
+      ...{ rel: "wms", href: `${dataset}/wms`, type: "image/png" },
+      ...{ "wms:layers": ["t2m"], "wms:transparent": true },
+    },
+  ]);
+  for (const { href } of top.links.slice(-3)) {
+    const query = href.endsWith("/wms") ? "?request=GetCapabilities" : "";
+    t.equal((await fetch(href.replace("{z}/{x}/{y}", "0/0/0") + query)).status, 200, href);
+  }
   t.same(top["cube:dimensions"], {
     time: { type: "temporal", extent: ["2000-01-02T00:00:00Z", "2000-01-03T00:00:00Z"] },
     lat: {
