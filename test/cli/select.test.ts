@@ -9,6 +9,9 @@ import { clientMissing } from "../support/clients/require-client.js";
 import { PROGRAM, runHere, runProgram, runScript } from "../support/servers/run-program.js";
 import { writeFiles } from "../support/write-store.js";
 
+// Each selection in this process listens to signals, which end it elsewhere.
+process.setMaxListeners(0);
+
 const WRITE = `
 import sys
 import numpy as np, xarray as xr
@@ -84,11 +87,9 @@ t.test(
     askPython(WRITE, null, [cwd]);
     const written: { readonly files: readonly string[]; readonly out: string; readonly code: string }[] = [];
     for (const [file, args, code] of CASES) {
-      const { stderr, ...run } = await runProgram(["select", "a.nc", ...args.split(" "), "-o", file], {
-        cwd,
-      });
-      t.strictSame(run, { code: 0, stdout: "" }, `${file}: ${stderr}`);
       const out = join(cwd, file);
+      const { stderr, ...run } = await runHere(["select", join(cwd, "a.nc"), ...args.split(" "), "-o", out]);
+      t.strictSame(run, { code: 0, stdout: "" }, `${file}: ${stderr}`);
       written.push({ files: [join(cwd, "a.nc")], out, code });
       if (!file.endsWith(".csv")) continue;
       const format = file.split(".")[1] as string;
@@ -106,7 +107,7 @@ t.test(
       "lat=45",
       "-o",
     ];
-    const { stderr, code } = await runProgram([...args, "joined.nc"], { cwd });
+    const { stderr, code } = await runHere([...args, join(cwd, "joined.nc")]);
     t.equal(code, 0, stderr);
     const files = [0, 1, 2].map((day) => join(cwd, `day-${day}.nc`));
     written.push({ files, out: join(cwd, "joined.nc"), code: 'ds[["t2m"]].sel(lat=45)' });
