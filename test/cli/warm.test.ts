@@ -3,7 +3,7 @@ import { createWarmReporter, describeResult } from "../../src/cli/progress.js";
 import { createWarmCommand, warmRequestOf } from "../../src/cli/warm.js";
 import { argumentsOf } from "../../src/config/serve-command.js";
 import type { WarmCounts } from "../../src/warm/warm-chunks.js";
-import { runProgram } from "../support/servers/run-program.js";
+import { runHere, runProgram } from "../support/servers/run-program.js";
 import { startProgram } from "../support/servers/start-program.js";
 import { ALL, countsOf, hitsAt, setUp } from "../support/warm-store.js";
 
@@ -67,7 +67,7 @@ const MISTAKES: readonly (readonly [readonly string[], string])[] = [
 t.test("what is not there is one line and exit code 2", async (t) => {
   const { location, args } = await setUp(t);
   for (const [more, line] of MISTAKES)
-    t.strictSame(await runProgram(["warm", `air=${location}`, ...args.slice(2), ...more]), {
+    t.strictSame(await runHere(["warm", `air=${location}`, ...args.slice(2), ...more]), {
       code: 2,
       stdout: "",
       stderr: `zpublish: ${line}\n`,
