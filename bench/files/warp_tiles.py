@@ -2,7 +2,8 @@
 
 warp_tiles.py write FILE STEPS
 warp_tiles.py warp FILE FIRST STEPS    prints tiles per second of GDAL's warper: the 16 tiles of zoom 2, for each step
-warp_tiles.py show FILE STEP X Y       prints the indices of the palette that the pixels of a tile of zoom 2 have, base64
+warp_tiles.py show FILE STEP           prints the indices of the palette that the pixels of these 16 tiles have, base64
+warp_tiles.py read FOLDER              prints those that the grey pixels of 0.png to 15.png would have, base64
 """
 import base64
 import math
@@ -19,7 +20,7 @@ def write(steps):
     import netCDF4
 
     with netCDF4.Dataset(path, "w") as file:
-        lat, lon = 90 - np.arange(721) / 4, np.arange(1440) / 4
+        lat, lon = 90 - np.arange(721) / 4, np.arange(1440) / 4 - 180
         for name, values, units in (
             ("time", np.arange(steps), "hours since 2021-01-01"),
             ("lat", lat, "degrees_north"),
@@ -30,7 +31,12 @@ def write(steps):
             axis[:] = values
             axis.units = units
         options = {"zlib": True, "complevel": 1, "shuffle": True, "chunksizes": (1, 721, 1440), "fill_value": np.nan}
+        # Without it, some readers do not know that these are degrees on the Earth.
+        crs = file.createVariable("crs", "i4")
+        crs.grid_mapping_name = "latitude_longitude"
+        crs.semi_major_axis, crs.inverse_flattening = 6378137.0, 298.257223563
         field = file.createVariable("t", "f4", ("time", "lat", "lon"), **options)
+        field.grid_mapping = "crs"
         y, x = np.meshgrid(np.radians(lat), np.radians(lon), indexing="ij")
         for step in range(steps):
             waves = 8 * np.sin(5 * x + step / 7) * np.cos(4 * y) + np.sin(31 * x) * np.sin(23 * y)
@@ -55,8 +61,12 @@ def open_step(step):
     gdal.UseExceptions()
     # Places beyond the edge of Web Mercator, which PROJ has errors for.
     gdal.SetConfigOption("CPL_LOG", "/dev/null")
-    options = ["-b", str(step + 1), "-a_srs", "EPSG:4326", "-a_ullr", "-0.125", "90.125", "359.875", "-90.125"]
+    options = ["-b", str(step + 1), "-a_srs", "EPSG:4326", "-a_ullr", "-180.125", "90.125", "179.875", "-90.125"]
     return gdal.Translate("", f"NETCDF:{path}:t", format="VRT", options=options)
+
+
+def print_bytes(numbers):
+    print(base64.b64encode(numbers.astype("u1").tobytes()).decode())
 
 
 if action == "write":
@@ -70,8 +80,15 @@ elif action == "warp":
         for tile in range(16):
             warp(dataset, tile % 4, tile // 4)
     print(16 * steps / (time.perf_counter() - began))
+elif action == "read":
+    from osgeo import gdal
+
+    gdal.UseExceptions()
+    pictures = [gdal.Open(f"{path}/{tile}.png").ReadAsArray() for tile in range(16)]
+    indices = [np.where(bands[-1] == 0, 0, 1 + np.minimum(bands[0], 254)) for bands in pictures]
+    print_bytes(np.stack(indices))
 else:
-    step, x, y = map(int, rest)
-    values = warp(open_step(step), x, y).astype("f8")
+    dataset = open_step(int(rest[0]))
+    values = np.stack([warp(dataset, tile % 4, tile // 4) for tile in range(16)]).astype("f8")
     place = np.clip(np.nan_to_num(np.floor((values - LOW) / (HIGH - LOW) * 255)), 0, 254)
-    print(base64.b64encode(np.where(np.isnan(values), 0, 1 + place).astype("u1").tobytes()).decode())
+    print_bytes(np.where(np.isnan(values), 0, 1 + place))

@@ -34,8 +34,10 @@ const SIZES = {
 const SIDE = 512;
 const CONNECTIONS = 8;
 const CACHE_BYTES = 2 ** 30;
-/** A folder of what Debian has not, and a Debian root of the rest: bench/README.md says what is needed. */
-const { PEERS_PATH = "", PEERS_ROOT } = process.env;
+/** A folder of what Debian has not: bench/README.md says what is needed. */
+export const PEERS_PATH = process.env.PEERS_PATH ?? "";
+/** A Debian root of the rest. */
+const { PEERS_ROOT } = process.env;
 
 type Cell = readonly [y: number, x: number];
 /** The first series of a round, and those whose median is taken. */
@@ -250,8 +252,8 @@ function dapSeries(url: string): Series {
   };
 }
 
-/** Starts a program of `bench/files` in Python. */
-function startPython(script: string, args: readonly string[], ready: string) {
+/** Starts a server of `bench/files` in Python, which gets its port as last argument; `ready` is a path that is answered with 200. */
+export function startPython(script: string, args: readonly string[], ready: string) {
   const program = join(packageRoot(), "bench", "files", script);
   return startServing(
     (port) =>

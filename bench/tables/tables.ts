@@ -16,6 +16,7 @@ import { remote } from "./remote.js";
 import { select } from "./select.js";
 import { start } from "./start.js";
 import { thumbnails } from "./thumbnails.js";
+import { tileServers } from "./tile-servers.js";
 import { tiles } from "./tiles.js";
 import { wms } from "./wms.js";
 
@@ -26,6 +27,7 @@ export const TABLES: Readonly<Record<string, BenchTable>> = {
   overviews,
   thumbnails,
   tiles,
+  "tile-servers": tileServers,
   wms,
   explore,
   warm,

@@ -41,6 +41,7 @@ const CLIENTS: Readonly<Record<string, Parameters<typeof clientMissing>>> = {
   peers: ["h5py", "netcdf4"],
   references: ["h5py", "netcdf4"],
   select: ["h5py", "netcdf4"],
+  "tile-servers": ["gdal", "netcdf4"],
   tiles: ["gdal", "netcdf4"],
 };
 
