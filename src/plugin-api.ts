@@ -19,6 +19,7 @@ export { type DatasetFacts, datasetFacts, firstText, plainText, variableFacts } 
 export { type Packing, packingOf } from "./cf/packing.js";
 export { swapWords } from "./codec/item-reader.js";
 export { type BoundedMap, createBoundedMap } from "./collections/bounded-map.js";
+export { firstNotLess } from "./collections/sorted-lists.js";
 export {
   COLOUR_SCALES,
   type ColourScaleName,

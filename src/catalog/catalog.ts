@@ -171,11 +171,14 @@ export function createCatalog(
       );
     },
     /** Returns what is known of datasets, or was kept, without opening any. Those that are open are described first. */
-    async summaries(ids: readonly string[]): Promise<ReadonlyMap<string, DatasetSummary>> {
+    async summaries(
+      ids: readonly string[],
+      timeoutMs = SUMMARIES_TIMEOUT_MS,
+    ): Promise<ReadonlyMap<string, DatasetSummary>> {
       const open = ids.filter((id) => datasets.opened(id) !== undefined);
       const others = ids.filter((id) => known.get(id) === undefined && datasets.isDescribable(id, false));
       const restoring = workThrough(kept === undefined ? [] : others, CONCURRENCY, restoreOnce);
-      await settlesWithin(workThrough(open, CONCURRENCY, updateOnce), SUMMARIES_TIMEOUT_MS);
+      await settlesWithin(workThrough(open, CONCURRENCY, updateOnce), timeoutMs);
       await settlesWithin(restoring, RESTORE_TIMEOUT_MS);
       return new Map(
         ids.flatMap((id) => {

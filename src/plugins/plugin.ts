@@ -50,8 +50,9 @@ export interface PluginContext {
   /**
    * Returns title, period, extent, picture and file of datasets, as far as they are known without opening any: of those that are open, or
    * were described before.
+   * @param timeoutMs Milliseconds for which open ones are waited for. Default 1,000.
    */
-  summaries(ids: readonly string[]): Promise<ReadonlyMap<string, DatasetSummary>>;
+  summaries(ids: readonly string[], timeoutMs?: number): Promise<ReadonlyMap<string, DatasetSummary>>;
   /** Names, versions and origins of all loaded plugins. */
   plugins(): readonly Pick<Plugin, "name" | "version" | "path">[];
   /** Package and system versions, as `/versions` shows them. */

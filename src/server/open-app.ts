@@ -483,7 +483,7 @@ async function routesOf(
       pages ??= createPageReplies(context);
       return pages;
     },
-    summaries: (ids) => own.catalog.summaries(ids.filter(mayRead)),
+    summaries: (ids, timeoutMs) => own.catalog.summaries(ids.filter(mayRead), timeoutMs),
     plugins: () => own.plugins.map(({ name, version, path }) => ({ name, version, path })),
     versions: packageVersions(),
     createDocument,

@@ -38,6 +38,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "extentText",
     "findArray",
     "findGroup",
+    "firstNotLess",
     "firstText",
     "groupPathOf",
     "idFolderSteps",

@@ -1,12 +1,12 @@
-import { ZpublishError } from "../../plugin-api.js";
-import type { WktGeometry } from "./well-known-text.js";
+import { firstNotLess, ZpublishError } from "../../plugin-api.js";
+import { regionOf, type WktGeometry } from "./well-known-text.js";
 
 /** Cells that are looked for in polygons. Plain data: it goes to a worker. */
 export interface CellMaskTask {
   readonly polygons: Pick<WktGeometry, "parts" | "stride">;
   /** NaN for cells without a place. */
   readonly latitudes: Float64Array;
-  /** Degrees of the columns of a grid whose rows the latitudes are, or one per latitude; east of the westernmost position of the polygons. */
+  /** Degrees of the columns of a grid whose rows the latitudes are, east of the westernmost position; or one per latitude, in any turn. */
   readonly longitudes: Float64Array;
   readonly isGrid: boolean;
 }
@@ -17,9 +17,11 @@ export interface CellMask {
   readonly count: number;
 }
 
-/** Polygons times cells of one request, and crossings of edges and rows, each of which costs as much as some cells: about a second of a worker. */
+/** Polygons times cells of one request: about a second of a worker. */
 const MAX_WORK = 2 ** 28;
+/** Cells that cost as much as a crossing of an edge and a row, and as sorting one cell. */
 const CROSSING_WORK = 32;
+const SORTING_WORK = 128;
 /** Degrees within which a cell lies on an edge. */
 const ROUNDING = 1e-9;
 
@@ -28,35 +30,44 @@ const ROUNDING = 1e-9;
  * @throws ZpublishError `too-large` if many polygons meet many cells, or many edges many rows
  */
 export default function maskCells({ polygons, latitudes, longitudes, isGrid }: CellMaskTask): CellMask {
-  const rows = sorted(latitudes);
-  const columns = isGrid ? sorted(longitudes) : { order: [0], values: longitudes };
-  const width = isGrid ? longitudes.length : 1;
-  const mask = new Uint8Array(latitudes.length * width);
-  const mark = (row: number, column: number) => {
-    mask[rows.order[row]! * width + columns.order[column]!] = 1;
-  };
-  let work = 0;
+  const { west, east, south, north } = regionOf(polygons);
+  const placeOf = (at: number) => (isGrid ? longitudes[at]! : eastOf(longitudes[at]!, west));
+  const near: number[] = [];
+  for (const [at, latitude] of latitudes.entries())
+    if (latitude >= south && latitude <= north && (isGrid || placeOf(at) <= east + ROUNDING)) near.push(at);
+  let work = isGrid ? 0 : SORTING_WORK * near.length;
   const add = (more: number) => {
     work += more;
     if (work > MAX_WORK) throw tooLarge();
   };
+  add(0);
+  const rows = sorted(latitudes, near);
+  const columns = isGrid ? sorted(longitudes, Array.from(longitudes.keys())) : { order: [0] };
+  const places = "values" in columns ? columns.values : Float64Array.from(rows.order, placeOf);
+  const width = columns.order.length;
+  const mask = new Uint8Array(latitudes.length * width);
+  let count = 0;
+  const mark = (row: number, column: number) => {
+    const at = rows.order[row]! * width + columns.order[column]!;
+    if (mask[at] === 0) count++;
+    mask[at] = 1;
+  };
   for (const rings of polygons.parts) {
-    add(mask.length);
+    add(rows.order.length * width);
     // A cell is inside if an odd number of edges is east of it: an edge flips the number of columns west of it.
     const flips = new Uint8Array(rows.order.length * (width + 1));
     for (const [x1, y1, x2, y2] of edgesOf(rings, polygons.stride)) {
       const high = Math.max(y1, y2);
-      for (let row = firstFrom(rows.values, Math.min(y1, y2)); rows.values[row]! <= high; row++) {
+      for (let row = firstNotLess(rows.values, Math.min(y1, y2)); rows.values[row]! <= high; row++) {
         add(CROSSING_WORK);
         const latitude = rows.values[row]!;
-        const at = rows.order[row]!;
-        const own = isGrid ? columns.values : longitudes.subarray(at, at + 1);
+        const own = isGrid ? places : places.subarray(row, row + 1);
         const crossing = x1 + ((latitude - y1) * (x2 - x1)) / (y2 - y1);
-        const [west, east] = y1 === y2 ? [Math.min(x1, x2), Math.max(x1, x2)] : [crossing, crossing];
-        for (let column = firstFrom(own, west - ROUNDING); own[column]! <= east + ROUNDING; column++)
+        const [first, last] = y1 === y2 ? [Math.min(x1, x2), Math.max(x1, x2)] : [crossing, crossing];
+        for (let column = firstNotLess(own, first - ROUNDING); own[column]! <= last + ROUNDING; column++)
           mark(row, column);
         // The upper end of an edge belongs to the next one.
-        if (latitude < high) flips[row * (width + 1) + firstFrom(own, crossing)]! ^= 1;
+        if (latitude < high) flips[row * (width + 1) + firstNotLess(own, crossing)]! ^= 1;
       }
     }
     for (let row = 0; row < rows.order.length; row++) {
@@ -67,12 +78,20 @@ export default function maskCells({ polygons, latitudes, longitudes, isGrid }: C
       }
     }
   }
-  return { mask, count: mask.reduce((sum, each) => sum + each, 0) };
+  return { mask, count };
 }
 
 function tooLarge(): ZpublishError {
-  const expected = `polygons times cells of at most ${MAX_WORK}, and edges that meet at most ${MAX_WORK / CROSSING_WORK} rows`;
+  const edges = `edges that meet at most ${MAX_WORK / CROSSING_WORK} rows`;
+  const expected = `polygons times cells of at most ${MAX_WORK}, ${edges}, and ${MAX_WORK / SORTING_WORK} cells of a curvilinear grid`;
   return new ZpublishError("too-large", `Expected ${expected}, received more`);
+}
+
+/** Adds turns to a longitude, so that it is the first one east of another. */
+export function eastOf(longitude: number, west: number): number {
+  const turns = Math.ceil((west - longitude) / 360 - 1e-9);
+  // 350.2 becomes -9.8.
+  return turns === 0 ? longitude : Number((longitude + 360 * turns).toFixed(9));
 }
 
 /** Lists the edges of rings. */
@@ -82,21 +101,8 @@ function* edgesOf(rings: readonly Float64Array[], stride: number) {
       yield [ring[at - stride]!, ring[at - stride + 1]!, ring[at]!, ring[at + 1]!] as const;
 }
 
-/** Returns the numbers of a list in ascending order, and where they were. */
-function sorted(list: Float64Array) {
-  const order = Array.from(list.keys())
-    .filter((at) => Number.isFinite(list[at]))
-    .sort((a, b) => list[a]! - list[b]!);
+/** Sorts places of a list of numbers by these. */
+function sorted(list: Float64Array, places: number[]) {
+  const order = places.sort((a, b) => list[a]! - list[b]!);
   return { order, values: Float64Array.from(order, (at) => list[at]!) };
-}
-
-/** Returns the first index of ascending values that is not less. */
-function firstFrom(values: Float64Array, wanted: number): number {
-  let [low, high] = [0, values.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (values[middle]! < wanted) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

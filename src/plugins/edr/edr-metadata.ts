@@ -24,8 +24,8 @@ const MAX_PAGE_COLLECTIONS = 1_000;
 /** Labels of an axis that are listed one by one. */
 const MAX_LISTED = 1_000;
 
-/** Attempts to get a summary, each of which waits a second for it. */
-const MAX_ATTEMPTS = 10;
+/** Milliseconds that the description of a collection waits for its extent. */
+const EXTENT_TIMEOUT_MS = 10_000;
 
 const JSON_TYPE = "application/json";
 const WKT =
@@ -112,7 +112,7 @@ export async function collectionList(context: PluginContext, request: RouteReque
   const collections: JsonObject[] = [];
   for (const id of ids) {
     const own = `${url}/${encodeURIComponent(id)}`;
-    collections.push(await describeCollection(context, datasets.opened(id), id, own, summaries.get(id)));
+    collections.push(await describeCollection(context, datasets.opened(id), id, own, summaries));
   }
   const next = `${url}?limit=${limit}&after=${encodeURIComponent(ids.at(-1) ?? "")}`;
   const links = [link(url, "self", "This document"), ...(hasMore ? [link(next, "next", "Next page")] : [])];
@@ -131,20 +131,7 @@ export function openCollection(
 export async function collectionOf(context: PluginContext, request: RouteRequest): Promise<JsonObject> {
   const { params, serviceUrl, rawPath } = request;
   const snapshot = await openCollection(context, request);
-  return describeOpened(context, snapshot, params.instance ?? params.dataset_id!, serviceUrl + rawPath);
-}
-
-/** Describes an open dataset, whose summary may be in the making. */
-async function describeOpened(
-  context: PluginContext,
-  snapshot: DatasetView,
-  id: string,
-  url: string,
-): Promise<JsonObject> {
-  let summary: DatasetSummary | undefined;
-  for (let attempt = 1; summary === undefined && attempt <= MAX_ATTEMPTS; attempt++)
-    summary = (await context.summaries([snapshot.id])).get(snapshot.id);
-  return describeCollection(context, snapshot, id, url, summary);
+  return describeCollection(context, snapshot, params.instance ?? params.dataset_id!, serviceUrl + rawPath);
 }
 
 /** Lists the tags of a collection, and the snapshots that its branches end in. Nothing is opened for it. */
@@ -156,23 +143,23 @@ export async function instanceList(context: PluginContext, request: RouteRequest
   for (const version of (await versions?.list(signal)) ?? []) {
     const name = idOfVersion("", version).slice(1);
     if (version.kind === "snapshot" || instances.has(name)) continue;
-    const own = `${url}/${encodeURIComponent(name)}`;
     const opened = context.datasets.opened(idOfVersion(id, version));
-    const described = await (opened
-      ? describeOpened(context, opened, name, own)
-      : describeCollection(context, undefined, name, own, undefined));
+    const described = await describeCollection(context, opened, name, `${url}/${encodeURIComponent(name)}`);
     instances.set(name, { ...described, title: `${version.kind} ${version.name}, ${version.time}` });
   }
   return { links: [link(url, "self", "This document")], instances: [...instances.values()] };
 }
 
+/** @param snapshot Undefined if it is not open. @param known What is known of it; default: what is known of an open one after a while. */
 async function describeCollection(
-  { values }: PluginContext,
+  { values, summaries }: PluginContext,
   snapshot: DatasetView | undefined,
   id: string,
   url: string,
-  summary: DatasetSummary | undefined,
+  known?: ReadonlyMap<string, DatasetSummary>,
 ): Promise<JsonObject> {
+  const described = known ?? (snapshot && (await summaries([snapshot.id], EXTENT_TIMEOUT_MS)));
+  const summary = described?.get(snapshot?.id ?? id);
   const parameters = snapshot && (await findParameters(values, snapshot));
   const names = parameters?.length === 0 ? [] : QUERY_NAMES;
   const instances = {

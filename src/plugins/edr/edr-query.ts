@@ -187,21 +187,24 @@ export function findSteps(axis: CoordinateAxis, parameter: string, text: string)
   const isTime = axis.calendar !== undefined;
   const isNumber = !isTime && typeof axis.values?.[0] !== "string";
   const [, count, first, step] = (isNumber && REPEATED.exec(text)) || [];
-  const labels = Array.from({ length: Number(count) }, (_, at) => `${Number(first) + at * Number(step)}`);
-  const range = text.split("/");
-  if (count === undefined && range.length > 2)
-    throw wrongParameter(parameter, "range", "a, a/b, a,b or R3/a/step", text);
-  if (count === undefined && range.length === 2) {
+  const range = count === undefined ? text.split("/") : [];
+  if (range.length > 2) throw wrongParameter(parameter, "range", "a, a/b, a,b or R3/a/step", text);
+  if (range.length === 2) {
     const isTurned = isNumber && Number(range[0]) > Number(range[1]);
     const [from, to] = (isTurned ? range.reverse() : range).map((end) => (end === ".." ? undefined : end));
     return indexRange(axis, from, to);
   }
-  const indexes = (count === undefined ? text.split(",") : labels).flatMap((label): readonly number[] => {
-    if (isTime) return stepIndexes(indexRange(axis, label, label));
-    const found = isNumber ? indexOf(axis, label, "nearest", 0) : indexOf(axis, label, "exact");
-    return found < 0 ? [] : [found];
+  const repeated = Array.from({ length: Number(count) }, (_, at) => Number(first) + at * Number(step));
+  const indexes = (count === undefined ? text.split(",") : repeated).flatMap((label): readonly number[] => {
+    if (isTime) return stepIndexes(indexRange(axis, `${label}`, `${label}`));
+    return [isNumber ? indexOf(axis, label, "nearest", 0) : indexOf(axis, label, "exact")];
   });
-  return { indexes: [...new Set(indexes)].sort((a, b) => a - b) };
+  return { indexes: [...new Set(indexes)].filter((index) => index >= 0).sort((a, b) => a - b) };
+}
+
+/** Returns all steps of an axis. */
+export function allSteps({ length }: CoordinateAxis): Steps {
+  return { begin: 0, count: length, step: 1 };
 }
 
 /** Lists steps. */
@@ -209,16 +212,4 @@ export function stepIndexes(steps: AxisSelection): readonly number[] {
   return "indexes" in steps
     ? Array.from(steps.indexes)
     : Array.from({ length: steps.count }, (_, index) => steps.begin + index * steps.step);
-}
-
-/** Returns the nearest step to a label; -1 if that is half a step beyond the ends of the axis. @throws ZpublishError `invalid-query` */
-export function nearestStep(axis: CoordinateAxis, label: string | number): number {
-  const found = indexOf(axis, label, "nearest");
-  const valueAt = (index: number) => Number(axis.values?.[index] ?? index);
-  const gaps = [found - 1, found + 1]
-    .filter((index) => index >= 0 && index < axis.length)
-    .map((index) => Math.abs(valueAt(index) - valueAt(found)) / 2);
-  const isPlace = axis.role === "Y" || axis.role === "X";
-  const tolerance = gaps.length === 0 ? (isPlace ? 0.5 : 0) : Math.max(...gaps) * (1 + 1e-6);
-  return indexOf(axis, label, "nearest", tolerance);
 }

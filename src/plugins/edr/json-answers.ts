@@ -16,13 +16,7 @@ import {
   ZpublishError,
 } from "../../plugin-api.js";
 import { CRS84, stepIndexes } from "./edr-query.js";
-import {
-  axisNamed,
-  describeParameters,
-  type GriddedVariable,
-  isGregorian,
-  type NamedAxis,
-} from "./gridded-variable.js";
+import { axisNamed, describeParameters, isGregorian, type NamedAxis } from "./gridded-variable.js";
 import type { PlannedCoverage } from "./plan-coverages.js";
 
 /**
@@ -37,20 +31,23 @@ export async function* writeCoverageJson(
   const isOne = coverages.length === 1;
   let text = isOne ? "" : '{"type":"CoverageCollection","coverages":[';
   for (const [index, coverage] of coverages.entries()) {
-    const { parameters, plan, places } = coverage;
+    const { parameters, plan, places, selections } = coverage;
     const head = {
       type: "Coverage",
       domain: await domainOf(coverage),
       parameters: describeParameters(parameters),
     };
     text += `${index === 0 ? "" : ","}${stringifyJson(head).slice(0, -1)},"ranges":{`;
-    for (const [at, parameter] of parameters.entries()) {
-      const { variable, axisNames } = rangeOf(coverage, parameter);
-      const { shape, dataType } = variable;
+    for (const [at, { array, axes }] of parameters.entries()) {
+      const variable = plan.variables.find(({ source }) => "array" in source && source.array === array)!;
+      const { shape, dataType, source } = variable;
+      const kept = ("array" in source ? source.kept : []).map((axis) => axes[axis]!);
+      const axisNames = kept.map(({ name, key }) =>
+        selections.get(key)!.kind === "points" ? "composite" : name,
+      );
       const type = { type: "NdArray", dataType: dataType.kind === "f" ? "float" : "integer" };
       const range = stringifyJson(shape.length > 0 ? { ...type, axisNames, shape } : type);
-      const path = JSON.stringify(parameter.array.variable.path);
-      text += `${at === 0 ? "" : ","}${path}:${range.slice(0, -1)},"values":`;
+      text += `${at === 0 ? "" : ","}${JSON.stringify(array.variable.path)}:${range.slice(0, -1)},"values":`;
       const mask = places.mask && masked(places.mask, axisNames, shape);
       for await (const piece of jsonValues(plan, variable, values, signal, [elementCount(shape)], mask)) {
         yield text === "" ? piece : Buffer.concat([Buffer.from(text), piece]);
@@ -63,31 +60,17 @@ export async function* writeCoverageJson(
   yield Buffer.from(isOne ? text : `${text}]}`);
 }
 
-/** Finds what is read of a parameter, and the names of its axes. */
-function rangeOf({ plan, selections }: PlannedCoverage, { array, axes }: GriddedVariable) {
-  for (const variable of plan.variables) {
-    if (!("array" in variable.source) || variable.source.array !== array) continue;
-    const names = variable.source.kept.map((axis) => axes[axis]!.name);
-    const axisNames = names.map((name) => (selections.get(name)!.kind === "points" ? "composite" : name));
-    return { variable, axisNames };
-  }
-  throw new Error(`expected '${array.variable.path}' in the plan`);
-}
-
 const DOUBLE = parseDataType("<f8");
 
 /** Returns a function that makes the items of a block NaN that are outside of a mask of y and x. */
 function masked(mask: Uint8Array, names: readonly string[], shape: readonly number[]) {
-  const finderOf = (name: string) => {
-    const at = names.indexOf(name);
-    const stride = elementCount(shape.slice(at + 1));
-    return (item: number) => Math.floor(item / stride) % shape[at]!;
-  };
-  const [row, column] = [finderOf("y"), finderOf("x")];
-  const width = shape[names.indexOf("x")]!;
+  const [y, x] = ["y", "x"].map((name) => names.indexOf(name)) as [number, number];
+  const [below, beside] = [y, x].map((at) => elementCount(shape.slice(at + 1))) as [number, number];
+  const cellOf = (item: number) =>
+    (Math.floor(item / below) % shape[y]!) * shape[x]! + (Math.floor(item / beside) % shape[x]!);
   return ({ values, dataType }: ValueBlock, first: number): Pick<ValueBlock, "values" | "dataType"> => {
     const items = Float64Array.from(values as ArrayLike<number | bigint>, (value, at) =>
-      mask[row(first + at) * width + column(first + at)] === 1 ? Number(value) : Number.NaN,
+      mask[cellOf(first + at)] === 1 ? Number(value) : Number.NaN,
     );
     return { values: items, dataType: dataType.kind === "f" ? dataType : DOUBLE };
   };
@@ -97,11 +80,11 @@ function masked(mask: Uint8Array, names: readonly string[], shape: readonly numb
 async function domainOf({ places, parameters, selections }: PlannedCoverage): Promise<JsonObject> {
   const others = parameters[0]!.axes.filter(({ name }) => name !== "x" && name !== "y");
   const labels = new Map<string, readonly (string | number)[]>();
-  for (const axis of others) labels.set(axis.name, await labelsOf(axis, selections.get(axis.name)!));
-  const kindOf = (name: string) => selections.get(name)?.kind;
-  const isPoints = kindOf("x") === "points";
+  for (const axis of others) labels.set(axis.name, await labelsOf(axis, selections.get(axis.key)!));
+  const kinds = new Map(parameters[0]!.axes.map(({ name, key }) => [name, selections.get(key)!.kind]));
+  const isPoints = kinds.get("x") === "points";
   // Points have labels of their own on further axes. A path at one time has it in each of its tuples.
-  const isInTuple = (name: string) => isPoints && labels.has(name) && kindOf(name) !== "steps";
+  const isInTuple = (name: string) => isPoints && labels.has(name) && kinds.get(name) !== "steps";
   const names = [...["t"].filter(isInTuple), "x", "y", ...["z"].filter(isInTuple)];
   const lists = new Map<string, ArrayLike<string | number>>([...labels, ["x", places.x], ["y", places.y]]);
   const tuples = () =>
@@ -110,7 +93,7 @@ async function domainOf({ places, parameters, selections }: PlannedCoverage): Pr
     ? { composite: { dataType: "tuple", coordinates: names, values: tuples() } }
     : { x: { values: [...places.x] }, y: { values: [...places.y] } };
   const own = [...labels].filter(([name]) => !isInTuple(name));
-  const type = domainTypeOf(kindOf("x")!, new Map(own), isInTuple("t"));
+  const type = domainTypeOf(kinds.get("x")!, new Map(own), isInTuple("t"));
   return {
     type: "Domain",
     ...(type && { domainType: type }),

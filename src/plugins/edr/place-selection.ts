@@ -1,9 +1,24 @@
-import { createSlice, type StepSelection, ZpublishError } from "../../plugin-api.js";
-import type { CellMask, CellMaskTask } from "./cell-mask.js";
-import { nearestStep, stepIndexes } from "./edr-query.js";
-import { type Cells, cellsOf, type DegreeBox, type PlaceSource } from "./grid-cells.js";
-import type { GriddedVariable, NamedAxis } from "./gridded-variable.js";
-import type { WktGeometry } from "./well-known-text.js";
+import {
+  type CoordinateAxis,
+  createSlice,
+  type DatasetView,
+  indexOf,
+  indexRange,
+  type PluginContext,
+  type StepSelection,
+  ZpublishError,
+} from "../../plugin-api.js";
+import { type CellMask, type CellMaskTask, eastOf } from "./cell-mask.js";
+import { allSteps, stepIndexes } from "./edr-query.js";
+import { axisNamed, type GriddedVariable, type NamedAxis } from "./gridded-variable.js";
+import { type DegreeBox, regionOf, type WktGeometry } from "./well-known-text.js";
+
+/** A dataset, and what reads it. */
+export interface PlaceSource {
+  readonly context: Pick<PluginContext, "values">;
+  readonly snapshot: DatasetView;
+  readonly signal: AbortSignal;
+}
 
 /** Cells that a geometry selects. */
 export interface SelectedPlaces {
@@ -21,37 +36,48 @@ export interface SelectedPlaces {
 
 /** Most cells that an answer lists. */
 const MAX_POINTS = 2 ** 18;
-/** Most cells of the box around an area of which each is looked at. */
+/** Most cells of the box around an area of a regular grid. */
 const MAX_CELLS = 2 ** 24;
-/** As {@link MAX_CELLS}, of curvilinear grids, whose cells are sorted. */
-const MAX_CURVED_CELLS = 2 ** 21;
 
-/** A cell that is selected. */
+type Cells = Awaited<ReturnType<typeof cellsOf>>;
+
+/** Returns the cells of a parameter: on a grid, rows have latitudes and columns longitudes; else each cell has both, in C order, NaN if it has no place. */
+async function cellsOf({ context, snapshot }: PlaceSource, variable: GriddedVariable) {
+  const [y, x] = [axisNamed(variable, "y")!, axisNamed(variable, "x")!];
+  const isGrid = variable.coordinates.grid === undefined;
+  const { latitudes, longitudes } = isGrid
+    ? { latitudes: y.values as Float64Array, longitudes: x.values as Float64Array }
+    : await context.values.cellPlaces(snapshot, variable.array);
+  return { isGrid, y, x, latitudes, longitudes };
+}
+
+/** A cell that is selected: its row, its column, and its steps on further axes. */
 interface ListedCell {
-  /** Row, column, and those of further axes. */
   readonly steps: readonly number[];
-  /** Longitude in the turn of the geometry. */
-  readonly x: number;
+  /** Longitude that its own one is the first east of. */
+  readonly west: number;
 }
 
 /** Makes a list of cells. @param names Of the axes of its steps. @param kind `step` if there is but one. */
 function listOf(
-  { isGrid, columns, latitudes }: Cells,
+  { isGrid, x: columns, latitudes, longitudes }: Cells,
   cells: readonly ListedCell[],
   names: readonly string[],
   kind: "points" | "step",
-): SelectedPlaces {
-  const x = Float64Array.from(cells, (cell) => cell.x);
-  const y = Float64Array.from(
-    cells,
-    ({ steps: [row, column] }) => latitudes[isGrid ? row! : row! * columns + column!]!,
-  );
+): SelectedPlaces | undefined {
+  if (cells.length === 0) return undefined;
+  const placesOf = (list: Float64Array, axis: 0 | 1) =>
+    Float64Array.from(
+      cells,
+      ({ steps }) => list[isGrid ? steps[axis]! : steps[0]! * columns.length + steps[1]!]!,
+    );
+  const x = placesOf(longitudes, 1).map((longitude, at) => eastOf(longitude, cells[at]!.west));
   const selections = names.map((name, axis): [string, StepSelection] => {
     const indexes = Int32Array.from(cells, ({ steps }) => steps[axis]!);
     const selection = kind === "points" ? { indexes } : { begin: indexes[0]!, count: 1, step: 1 };
     return [name, { kind, selection, labels: name === "x" && isGrid ? x : undefined }];
   });
-  return { selections: new Map(selections), x, y };
+  return { selections: new Map(selections), x, y: placesOf(latitudes, 0) };
 }
 
 /**
@@ -67,9 +93,9 @@ export async function selectNearest(
 ): Promise<SelectedPlaces | undefined> {
   const { type, stride, z, m, parts } = geometry;
   const cells = await cellsOf(source, variable);
-  const gap = type.endsWith("POINT") ? 0 : await cells.gap(boundsOf(geometry));
+  const gap = type.endsWith("POINT") ? 0 : await gapOf(source, variable, cells, regionOf(geometry));
   const positions = samplesOf(parts.flat(), stride, gap);
-  const stepsOf = await cells.finder(positions);
+  const stepsOf = await finderOf(source, variable, cells, positions);
   const found = new Map<string, ListedCell>();
   const slice = createSlice();
   for (const [index, position] of positions.entries()) {
@@ -78,13 +104,10 @@ export async function selectNearest(
       nearestStep(axis, name === "z" ? position[z]! : isoOf(position[m]!)),
     );
     const steps = [...stepsOf(index), ...further];
-    const [row, column] = steps as [number, number];
-    const longitude = cells.longitudes[cells.isGrid ? column : row * cells.columns + column]!;
     if (steps.every((step) => step >= 0) && !found.has(steps.join()))
-      found.set(steps.join(), { steps, x: eastOf(longitude, position[0]! - 180) });
+      found.set(steps.join(), { steps, west: position[0]! - 180 });
   }
   const names = ["y", "x", ...along.map(({ name }) => name)];
-  if (found.size === 0) return undefined;
   return listOf(cells, [...found.values()], names, type === "POINT" ? "step" : "points");
 }
 
@@ -93,11 +116,67 @@ function isoOf(seconds: number): string {
   return Math.abs(seconds) < 8.64e12 ? new Date(seconds * 1000).toISOString() : String(seconds);
 }
 
-/** Adds turns to a longitude, so that it is the first one east of another. */
-function eastOf(longitude: number, west: number): number {
-  const turns = Math.ceil((west - longitude) / 360 - 1e-9);
-  // 350.2 becomes -9.8.
-  return turns === 0 ? longitude : Number((longitude + 360 * turns).toFixed(9));
+/** Returns the nearest step to a label; -1 if that is half a step beyond the ends of the axis. @throws ZpublishError `invalid-query` */
+function nearestStep(axis: CoordinateAxis, label: string | number): number {
+  const found = indexOf(axis, label, "nearest");
+  const valueAt = (index: number) => Number(axis.values?.[index] ?? index);
+  const gaps = [found - 1, found + 1]
+    .filter((index) => index >= 0 && index < axis.length)
+    .map((index) => Math.abs(valueAt(index) - valueAt(found)) / 2);
+  const isPlace = axis.role === "Y" || axis.role === "X";
+  const tolerance = gaps.length === 0 ? (isPlace ? 0.5 : 0) : Math.max(...gaps) * (1 + 1e-6);
+  return indexOf(axis, label, "nearest", tolerance);
+}
+
+/**
+ * Returns a function that finds row and column of the nearest cell to one of some positions; negative ones if that is more than half a
+ * cell away.
+ */
+async function finderOf(
+  { context, snapshot }: PlaceSource,
+  { array }: GriddedVariable,
+  { isGrid, y, x, latitudes, longitudes }: Cells,
+  positions: readonly (readonly number[])[],
+): Promise<(index: number) => readonly [row: number, column: number]> {
+  const places = positions.map(([longitude, latitude]) => [latitude!, longitude!] as const);
+  if (isGrid) return (index) => [nearestStep(y, places[index]![0]), nearestStep(x, places[index]![1])];
+
+  /** Returns metres between two cells, which are near to each other. */
+  function distanceOf(one: number, other: number): number {
+    const [y1, y2] = [latitudes[one]!, latitudes[other]!];
+    const turn = Math.abs(((longitudes[other]! - longitudes[one]! + 540) % 360) - 180);
+    return 111_195.08 * Math.hypot(y2 - y1, turn * Math.cos((((y1 + y2) / 2) * Math.PI) / 180));
+  }
+  const nearest = await context.values.nearestCells(snapshot, array, places);
+  return (index) => {
+    const { cell, distance } = nearest[index]!;
+    const [row, column] = [Math.floor(cell / x.length), cell % x.length];
+    const distanceTo = (at: number, along: number) =>
+      at >= 0 && at < y.length && along >= 0 && along < x.length
+        ? distanceOf(cell, at * x.length + along)
+        : 0;
+    // A cell reaches half of the way to the next row and column; to those before it if they have no place.
+    const tall = distanceTo(row + 1, column) || distanceTo(row - 1, column) || 0;
+    const wide = distanceTo(row, column + 1) || distanceTo(row, column - 1) || 0;
+    return cell >= 0 && distance <= (Math.hypot(tall, wide) / 2) * (1 + 1e-3) ? [row, column] : [-1, -1];
+  };
+}
+
+/** Returns the least degrees between rows or columns; on curvilinear grids the mean ones in a region. */
+async function gapOf(
+  { context, snapshot }: PlaceSource,
+  { array }: GriddedVariable,
+  { isGrid, latitudes, longitudes }: Cells,
+  { west, south, east, north }: DegreeBox,
+): Promise<number> {
+  if (!isGrid) {
+    const { y, x } = await context.values.cellBox(snapshot, array, [south, north], [west, east]);
+    return Math.max(east - west, north - south) / Math.max(1, y.count, x.count) || 360;
+  }
+  const gaps = [latitudes, longitudes].flatMap((values) =>
+    Array.from(values.subarray(1), (value, at) => Math.abs(value - values[at]!)),
+  );
+  return gaps.reduce((least, gap) => (gap > 0 && gap < least ? gap : least), 360);
 }
 
 /** Lists the positions of lines, and others between them, half a gap from each other; none between them if the gap is 0. */
@@ -125,16 +204,6 @@ function tooLarge(expected: string, received: string): ZpublishError {
   return new ZpublishError("too-large", `Expected ${expected}, received ${received}`);
 }
 
-function boundsOf({ parts, stride }: WktGeometry): DegreeBox {
-  let [west, south, east, north] = [720, 90, -720, -90];
-  for (const ring of parts.flat())
-    for (let at = 0; at < ring.length; at += stride) {
-      [west, east] = [Math.min(west, ring[at]!), Math.max(east, ring[at]!)];
-      [south, north] = [Math.min(south, ring[at + 1]!), Math.max(north, ring[at + 1]!)];
-    }
-  return { west, south, east: Math.min(east, west + 360), north };
-}
-
 /**
  * Finds the cells whose centres are in polygons.
  * @param isBox Whether the polygon is a box along longitudes and latitudes.
@@ -150,37 +219,30 @@ export async function selectInside(
 ): Promise<SelectedPlaces | undefined> {
   const cells = await cellsOf(source, variable);
   const { isGrid } = cells;
-  const bounds = boundsOf(polygons);
-  const { y, x } = await cells.around(bounds);
+  const { west, south, east, north } = regionOf(polygons);
+  const y = isGrid ? indexRange(cells.y, `${south}`, `${north}`) : allSteps(cells.y);
+  const x = isGrid ? indexRange(cells.x, `${west}`, `${east}`) : allSteps(cells.x);
   const [rows, columns] = [stepIndexes(y), stepIndexes(x)];
   const size = rows.length * columns.length;
   if (size === 0) return undefined;
-  const limit = isGrid ? MAX_CELLS : MAX_CURVED_CELLS;
-  const isWhole = isBox && isGrid;
-  if (!isWhole && size > limit) throw tooLarge(`an area of at most ${limit} cells`, `${size}`);
-  const box = isGrid
-    ? undefined
-    : rows.flatMap((row) => columns.map((column) => row * cells.columns + column));
-  const latitudes = Float64Array.from(box ?? rows, (at) => cells.latitudes[at]!);
-  const longitudes = Float64Array.from(box ?? columns, (at) => eastOf(cells.longitudes[at]!, bounds.west));
-  const grid: SelectedPlaces = {
-    ...{ x: longitudes, y: latitudes },
-    selections: new Map<string, StepSelection>([
-      ["y", { kind: "steps", selection: y }],
-      ["x", { kind: "steps", selection: x, labels: longitudes }],
-    ]),
-  };
-  if (isWhole) return grid;
+  const latitudes = isGrid ? Float64Array.from(rows, (row) => cells.latitudes[row]!) : cells.latitudes;
+  const longitudes = isGrid
+    ? Float64Array.from(columns, (column) => eastOf(cells.longitudes[column]!, west))
+    : cells.longitudes;
+  const selections = new Map<string, StepSelection>([
+    ["y", { kind: "steps", selection: y }],
+    ["x", { kind: "steps", selection: x, labels: longitudes }],
+  ]);
+  const grid = { x: longitudes, y: latitudes, selections };
+  if (isBox && isGrid) return grid;
+  if (isGrid && size > MAX_CELLS) throw tooLarge(`an area of at most ${MAX_CELLS} cells`, `${size}`);
   const task: CellMaskTask = { polygons, latitudes, longitudes, isGrid };
   const module = new URL("./cell-mask.js", import.meta.url);
   const { mask, count } = await source.context.values.run<CellMask>(module, task, { signal: source.signal });
-  if (count === 0) return undefined;
-  if (isGrid && !isListed) return { ...grid, mask };
+  if (count > 0 && isGrid && !isListed) return { ...grid, mask };
   assertPoints(count);
   const inside: ListedCell[] = [];
-  for (let at = mask.indexOf(1); at >= 0; at = mask.indexOf(1, at + 1)) {
-    const [row, column] = [Math.floor(at / columns.length), at % columns.length];
-    inside.push({ steps: [rows[row]!, columns[column]!], x: longitudes[isGrid ? column : at]! });
-  }
+  for (let at = mask.indexOf(1); at >= 0; at = mask.indexOf(1, at + 1))
+    inside.push({ steps: [rows[Math.floor(at / columns.length)]!, columns[at % columns.length]!], west });
   return listOf(cells, inside, ["y", "x"], "points");
 }

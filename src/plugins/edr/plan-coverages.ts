@@ -1,5 +1,4 @@
 import {
-  type AxisSelection,
   createSelectionPlan,
   type DimSelection,
   type ExportedDataset,
@@ -8,17 +7,16 @@ import {
   wrongParameter,
   type ZpublishError,
 } from "../../plugin-api.js";
-import { COLLECTION_QUERIES, type EdrQuery, findSteps, readGeometry } from "./edr-query.js";
-import type { PlaceSource } from "./grid-cells.js";
+import { allSteps, COLLECTION_QUERIES, type EdrQuery, findSteps, readGeometry } from "./edr-query.js";
 import { findParameters, type GriddedVariable, type NamedAxis } from "./gridded-variable.js";
-import { type SelectedPlaces, selectInside, selectNearest } from "./place-selection.js";
+import { type PlaceSource, type SelectedPlaces, selectInside, selectNearest } from "./place-selection.js";
 import type { WktGeometry } from "./well-known-text.js";
 
 /** Parameters on the same grid, and what is read of them. */
 export interface PlannedCoverage {
   readonly places: SelectedPlaces;
   readonly parameters: readonly GriddedVariable[];
-  /** What is read along the axes of the first parameter, by name. */
+  /** What is read along axes, by their keys. */
   readonly selections: ReadonlyMap<string, StepSelection>;
   readonly plan: ExportedDataset;
 }
@@ -135,43 +133,27 @@ function planOf(
   places: SelectedPlaces,
   isDecoded: boolean,
 ): PlannedCoverage | undefined {
-  const byKey = new Map<string, DimSelection>();
-  const parameters = group.filter((variable) => {
-    const selections = selectSteps(query, variable, places);
-    for (const [{ name, key }, selection] of selections ?? [])
-      byKey.set(key, { parameter: name, ...selection });
-    return selections !== undefined;
-  });
+  const selections = new Map<string, DimSelection>();
+  const parameters = group.filter(({ axes }) =>
+    axes.every((each) => {
+      const own = places.selections.get(each.name) ?? askedSteps(query, each, places);
+      selections.set(each.key, { parameter: each.name, ...own });
+      return pickedLength(own.selection) > 0;
+    }),
+  );
   if (parameters.length === 0) return undefined;
   const chosen = parameters.map(({ array }) => array.variable);
-  const plan = createSelectionPlan(snapshot, chosen, byKey, isDecoded, (array) =>
+  const plan = createSelectionPlan(snapshot, chosen, selections, isDecoded, (array) =>
     context.values.dataType(array, isDecoded),
   );
-  const selections = parameters[0]!.axes.map(({ name, key }) => [name, byKey.get(key)!] as const);
-  return { places, parameters, selections: new Map(selections), plan };
+  return { places, parameters, selections, plan };
 }
 
-/** Finds what is read along each axis; undefined if there is nothing. */
-function selectSteps(
-  query: EdrQuery,
-  { axes }: GriddedVariable,
-  places: SelectedPlaces,
-): Map<NamedAxis, StepSelection> | undefined {
-  const selections = new Map<NamedAxis, StepSelection>();
-  for (const axis of axes) {
-    const own = places.selections.get(axis.name) ?? askedSteps(query, axis, places);
-    if (pickedLength(own.selection) === 0) return undefined;
-    selections.set(axis, own);
-  }
-  return selections;
-}
-
+/** Finds what is read along an axis besides those of places. A path at one time is a trajectory. */
 function askedSteps(query: EdrQuery, { name, axis }: NamedAxis, places: SelectedPlaces): StepSelection {
   const parameter = name === "t" ? "datetime" : name;
   const text = query.parameters.get(parameter);
-  const selection: AxisSelection =
-    text === undefined ? { begin: 0, count: axis.length, step: 1 } : findSteps(axis, parameter, text);
-  // A path at one time is a trajectory.
+  const selection = text === undefined ? allSteps(axis) : findSteps(axis, parameter, text);
   const isPath = query.type === "trajectory" && name === "t" && !places.selections.has("z");
   return { kind: isPath && pickedLength(selection) === 1 ? "step" : "steps", selection };
 }

@@ -83,3 +83,22 @@ function partsOf(type: WktType, lists: string): number[][][][] {
   // Points of several may be in parentheses of their own.
   return [[value.map((position: number[] | number[][]) => position.flat())]];
 }
+
+/** A region in degrees, at most one turn wide. */
+export interface DegreeBox {
+  readonly west: number;
+  readonly south: number;
+  readonly east: number;
+  readonly north: number;
+}
+
+/** Returns the region of a geometry. */
+export function regionOf({ parts, stride }: Pick<WktGeometry, "parts" | "stride">): DegreeBox {
+  let [west, south, east, north] = [720, 90, -720, -90];
+  for (const ring of parts.flat())
+    for (let at = 0; at < ring.length; at += stride) {
+      [west, east] = [Math.min(west, ring[at]!), Math.max(east, ring[at]!)];
+      [south, north] = [Math.min(south, ring[at + 1]!), Math.max(north, ring[at + 1]!)];
+    }
+  return { west, south, east: Math.min(east, west + 360), north };
+}

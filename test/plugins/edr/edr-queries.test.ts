@@ -319,6 +319,27 @@ t.test("coordinates of rows and columns of a curvilinear grid stay as stored", a
   t.equal(await found.text(), "ice,x,lat,lon\n1.0,2000.0,60.1,352.0\n2.0,1000.0,61.0,350.2\n");
 });
 
+t.test("a cell of a curvilinear grid is found though its neighbour has no place", async (t) => {
+  const cells = { shape: [3, 3], dims: ["y", "x"] };
+  const at = [...Array(9).keys()];
+  const placeOf = (cell: number, degrees: number) => (cell === 7 ? Number.NaN : degrees);
+  const arrays = [
+    { name: "ice", data: Float32Array.from(at), ...cells, attrs: { coordinates: "lat lon" } },
+    {
+      ...{ name: "lat", ...cells, attrs: { units: "degrees_north" } },
+      data: Float64Array.from(at, (cell) => placeOf(cell, 60 + Math.floor(cell / 3))),
+    },
+    {
+      ...{ name: "lon", ...cells, attrs: { units: "degrees_east" } },
+      data: Float64Array.from(at, (cell) => placeOf(cell, cell % 3)),
+    },
+  ];
+  const source = createMemorySource({ location: "ice", groups: [{ path: "/", attrs: {}, arrays }] });
+  const { json } = await startServer(t, { datasets: [datasetOf("ice", source)] });
+  const found = await json("/edr/collections/ice/position?coords=POINT(1.1 61.1)");
+  t.match(found, { ranges: { ice: { values: [4] } } });
+});
+
 t.test("times of other calendars have a reference system of their own", async (t) => {
   const { coverage } = await site;
   const found = await coverage(
