@@ -9,6 +9,7 @@ import {
   parseRange,
   resolveRange,
 } from "../../src/http/representation.js";
+import { processorMs } from "../support/processor-time.js";
 
 t.test("If-None-Match compares weakly, in lists of any form", async (t) => {
   for (const header of ['"a"', 'W/"a"', '"x", "a"', '"x","a" , "y"', ', "a",', '"x,y", W/"a"', ' "a" ']) {
@@ -36,7 +37,7 @@ t.test("If-Range lets a range be sent for the same strong tag only, never for a 
 });
 
 t.test("does not take long over long nonsense", async (t) => {
-  const began = performance.now();
+  const began = processorMs();
   for (const header of [`${" ,".repeat(8000)}x`, `"${"a".repeat(16000)}`, '"a"'.repeat(5000)]) {
     t.equal(matchIfNoneMatch(header, '"z"'), "no-match");
   }
@@ -47,7 +48,7 @@ t.test("does not take long over long nonsense", async (t) => {
     t.ok(["br", "gzip", "identity"].includes(negotiateCoding(header)));
     t.equal(matchIfMatch(header, ['"z"']), "no-match");
   }
-  t.ok(performance.now() - began < 1000);
+  t.ok(processorMs() - began < 1000);
 });
 
 function allowed(lines: HeaderLines | undefined): string | undefined {

@@ -23,7 +23,7 @@ function state(value: number) {
 }
 
 /** Serves a repository from a web server or a bucket. */
-async function serveRemote(t: Test, kind: "http" | "s3", repository: Repository, sourceTimeoutMs = 5_000) {
+async function serveRemote(t: Test, kind: "http" | "s3", repository: Repository, sourceTimeoutMs = 60_000) {
   const directory = dirname(repository.path);
   const name = basename(repository.path);
   const origin = await startFaultyOrigin(t, {

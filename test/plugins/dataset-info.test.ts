@@ -178,7 +178,7 @@ t.test(
     const air = airTemperature();
     const started = performance.now();
     const shown = await reply(air, air.tree.root, false, request());
-    t.ok(performance.now() - started < 3_000);
+    t.ok(performance.now() - started < 20_000);
     t.match(Buffer.from(shown.document.bytes).toString(), '<span class="v">75.0</span>');
     t.equal(shown.cacheControl, "public, max-age=0, must-revalidate");
     t.equal(asked, 4);

@@ -8,6 +8,7 @@ import { errorCodeOf, parseListing } from "../../src/stores/s3-store.js";
 import { effort } from "../support/effort.js";
 import { type FaultyOrigin, startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import type { BucketOptions } from "../support/origins/serve-bucket.js";
+import { processorMs } from "../support/processor-time.js";
 
 setSourceTimeout(20_000);
 
@@ -245,10 +246,10 @@ t.test("takes no listing that is cut short for a whole one", async (t) => {
 t.test("reads text that is meant to be slow in time that grows with its length alone", async (t) => {
   const length = 300_000;
   const texts = ["<Contents>", "<Contents><Key>", "<?xml ", "&", " "].map((part) => part.repeat(length));
-  const start = performance.now();
+  const start = processorMs();
   for (const text of texts)
     t.throws(() => parseListing(`<ListBucketResult>${text}</ListBucketResult>`), unreadable);
-  t.ok(performance.now() - start < 5000);
+  t.ok(processorMs() - start < 5000);
 });
 
 t.test("finds the code of an S3 error, and none elsewhere", async (t) => {

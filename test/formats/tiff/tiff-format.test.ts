@@ -8,6 +8,7 @@ import { tiffFormat } from "../../../src/formats/tiff/tiff-format.js";
 import { stringifyJson } from "../../../src/json/stringify-json.js";
 import { encodeLzw, predictItems } from "../../support/codec/tiff-encoders.js";
 import { effort } from "../../support/effort.js";
+import { processorMs } from "../../support/processor-time.js";
 import { memoryBlocks } from "../memory-blocks.js";
 import { arrayAt, readArray as readAnyArray } from "../read-array.js";
 import { imageTags, type Tag, type WrittenForm, type WrittenImage, writeTiff } from "./tiff-writer.js";
@@ -330,9 +331,9 @@ t.test("mutated files are refused, or their index lies within them", async (t) =
       bytes.fill(extremes[draw(extremes.length)] as number, at, at + 1 + draw(8));
       if (draw(3) === 0) bytes[at] = draw(256);
     }
-    const begin = performance.now();
+    const begin = processorMs();
     const index = await indexOf(bytes);
-    if (performance.now() - begin > MAX_MS) t.fail(`round ${round} took ${performance.now() - begin} ms`);
+    if (processorMs() - begin > MAX_MS) t.fail(`round ${round} took ${processorMs() - begin} ms`);
     if (index instanceof ZpublishError) continue;
     opened++;
     for (const array of index.groups.flatMap(({ arrays }) => arrays)) {
@@ -394,10 +395,10 @@ t.test("long texts of metadata take no longer than reading them", async (t) => {
     `<Item n="1">${"9".repeat(2 ** 20)}</Item>`,
     "&amp;".repeat(200_000),
   ]) {
-    const begin = performance.now();
+    const begin = processorMs();
     const tags = imageTags(2, 2, 8, [42112, "ascii", `<Item name="a">${text}`], [42113, "ascii", text]);
     const index = await indexOf(writeTiff([{ tags, chunks: [new Uint8Array(4)] }]));
     t.notOk(index instanceof ZpublishError);
-    t.ok(performance.now() - begin < MAX_MS, `${Math.round(performance.now() - begin)} ms`);
+    t.ok(processorMs() - begin < MAX_MS, `${Math.round(processorMs() - begin)} ms`);
   }
 });

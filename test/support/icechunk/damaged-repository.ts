@@ -17,14 +17,14 @@ const MAX_CHUNKS = 64;
 const REFUSALS: ReadonlySet<string> = new Set([
   ...["invalid-metadata", "unsupported", "source-unreadable", "source-changed", "corrupt-chunk"],
 ]);
-/** Time for a repository of some kilobytes. */
-const TIMEOUT_MS = 10_000;
+/** Time for a repository of some kilobytes, on a busy machine. */
+const TIMEOUT_MS = 60_000;
 
-/** Reads all arrays of a small repository, and every chunk of them. @throws Error for a failure that no data may cause, and after ten seconds. */
+/** Reads all arrays of a small repository, and every chunk of them. @throws Error for a failure that no data may cause, and after a minute. */
 export async function readRepository(path: string): Promise<Reading> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error("it took ten seconds")), TIMEOUT_MS);
+    timer = setTimeout(() => reject(new Error("it took a minute")), TIMEOUT_MS);
   });
   try {
     return await Promise.race([readAll(path), late]);

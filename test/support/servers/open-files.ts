@@ -10,9 +10,9 @@ export function openFiles(): number | undefined {
   }
 }
 
-/** Waits until something holds, for five seconds at most. @returns Whether it does. */
+/** Waits until something holds, for a minute at most, since the machine may be busy. @returns Whether it does. */
 export async function eventually(holds: () => boolean): Promise<boolean> {
-  const endMs = performance.now() + 5_000;
+  const endMs = performance.now() + 60_000;
   while (!holds()) {
     if (performance.now() > endMs) return false;
     await delay(10);
