@@ -53,28 +53,31 @@ export default function maskCells({ polygons, latitudes, longitudes, isGrid }: C
     mask[at] = 1;
   };
   for (const rings of polygons.parts) {
-    add(rows.order.length * width);
-    // A cell is inside if an odd number of edges is east of it: an edge flips the number of columns west of it.
-    const flips = new Uint8Array(rows.order.length * (width + 1));
-    for (const [x1, y1, x2, y2] of edgesOf(rings, polygons.stride)) {
-      const high = Math.max(y1, y2);
-      for (let row = firstNotLess(rows.values, Math.min(y1, y2)); rows.values[row]! <= high; row++) {
-        add(CROSSING_WORK);
-        const latitude = rows.values[row]!;
-        const own = isGrid ? places : places.subarray(row, row + 1);
-        const crossing = x1 + ((latitude - y1) * (x2 - x1)) / (y2 - y1);
-        const [first, last] = y1 === y2 ? [Math.min(x1, x2), Math.max(x1, x2)] : [crossing, crossing];
-        for (let column = firstNotLess(own, first - ROUNDING); own[column]! <= last + ROUNDING; column++)
-          mark(row, column);
-        // The upper end of an edge belongs to the next one.
-        if (latitude < high) flips[row * (width + 1) + firstNotLess(own, crossing)]! ^= 1;
+    // Again for what is further east than one turn.
+    for (let turn = 0; turn === 0 || 360 * turn < east - west; turn++) {
+      add(rows.order.length * width);
+      // A cell is inside if an odd number of edges is east of it: an edge flips the number of columns west of it.
+      const flips = new Uint8Array(rows.order.length * (width + 1));
+      for (const [x1, y1, x2, y2] of edgesOf(rings, polygons.stride, 360 * turn)) {
+        const high = Math.max(y1, y2);
+        for (let row = firstNotLess(rows.values, Math.min(y1, y2)); rows.values[row]! <= high; row++) {
+          add(CROSSING_WORK);
+          const latitude = rows.values[row]!;
+          const own = isGrid ? places : places.subarray(row, row + 1);
+          const crossing = x1 + ((latitude - y1) * (x2 - x1)) / (y2 - y1);
+          const [first, last] = y1 === y2 ? [Math.min(x1, x2), Math.max(x1, x2)] : [crossing, crossing];
+          for (let column = firstNotLess(own, first - ROUNDING); own[column]! <= last + ROUNDING; column++)
+            mark(row, column);
+          // The upper end of an edge belongs to the next one.
+          if (latitude < high) flips[row * (width + 1) + firstNotLess(own, crossing)]! ^= 1;
+        }
       }
-    }
-    for (let row = 0; row < rows.order.length; row++) {
-      let isInside = 0;
-      for (let column = width - 1; column >= 0; column--) {
-        isInside ^= flips[row * (width + 1) + column + 1]!;
-        if (isInside === 1) mark(row, column);
+      for (let row = 0; row < rows.order.length; row++) {
+        let isInside = 0;
+        for (let column = width - 1; column >= 0; column--) {
+          isInside ^= flips[row * (width + 1) + column + 1]!;
+          if (isInside === 1) mark(row, column);
+        }
       }
     }
   }
@@ -94,11 +97,11 @@ export function eastOf(longitude: number, west: number): number {
   return turns === 0 ? longitude : Number((longitude + 360 * turns).toFixed(9));
 }
 
-/** Lists the edges of rings. */
-function* edgesOf(rings: readonly Float64Array[], stride: number) {
+/** Lists the edges of rings, moved westward by degrees. */
+function* edgesOf(rings: readonly Float64Array[], stride: number, moved: number) {
   for (const ring of rings)
     for (let at = stride; at < ring.length; at += stride)
-      yield [ring[at - stride]!, ring[at - stride + 1]!, ring[at]!, ring[at + 1]!] as const;
+      yield [ring[at - stride]! - moved, ring[at - stride + 1]!, ring[at]! - moved, ring[at + 1]!] as const;
 }
 
 /** Sorts places of a list of numbers by these. */

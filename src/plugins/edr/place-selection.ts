@@ -170,8 +170,9 @@ async function gapOf(
   { west, south, east, north }: DegreeBox,
 ): Promise<number> {
   if (!isGrid) {
-    const { y, x } = await context.values.cellBox(snapshot, array, [south, north], [west, east]);
-    return Math.max(east - west, north - south) / Math.max(1, y.count, x.count) || 360;
+    const width = Math.min(360, east - west);
+    const { y, x } = await context.values.cellBox(snapshot, array, [south, north], [west, west + width]);
+    return Math.max(width, north - south) / Math.max(1, y.count, x.count) || 360;
   }
   const gaps = [latitudes, longitudes].flatMap((values) =>
     Array.from(values.subarray(1), (value, at) => Math.abs(value - values[at]!)),
@@ -221,7 +222,7 @@ export async function selectInside(
   const { isGrid } = cells;
   const { west, south, east, north } = regionOf(polygons);
   const y = isGrid ? indexRange(cells.y, `${south}`, `${north}`) : allSteps(cells.y);
-  const x = isGrid ? indexRange(cells.x, `${west}`, `${east}`) : allSteps(cells.x);
+  const x = isGrid ? indexRange(cells.x, `${west}`, `${Math.min(east, west + 360)}`) : allSteps(cells.x);
   const [rows, columns] = [stepIndexes(y), stepIndexes(x)];
   const size = rows.length * columns.length;
   if (size === 0) return undefined;

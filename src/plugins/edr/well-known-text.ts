@@ -84,7 +84,7 @@ function partsOf(type: WktType, lists: string): number[][][][] {
   return [[value.map((position: number[] | number[][]) => position.flat())]];
 }
 
-/** A region in degrees, at most one turn wide. */
+/** A region in degrees. */
 export interface DegreeBox {
   readonly west: number;
   readonly south: number;
@@ -100,5 +100,5 @@ export function regionOf({ parts, stride }: Pick<WktGeometry, "parts" | "stride"
       [west, east] = [Math.min(west, ring[at]!), Math.max(east, ring[at]!)];
       [south, north] = [Math.min(south, ring[at + 1]!), Math.max(north, ring[at + 1]!)];
     }
-  return { west, south, east: Math.min(east, west + 360), north };
+  return { west, south, east, north };
 }

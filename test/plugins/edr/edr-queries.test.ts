@@ -200,6 +200,10 @@ t.test("an area is the grid around polygons, with null outside; a list of cells 
   const ring = await coverage(`air/area?${hole}&parameter-name=sea`);
   t.equal(ring.ranges.sea?.values.filter((each) => each !== null).length, 16 + 2);
   t.equal((await query("air/area?coords=POLYGON((1 1,4 1,4 4,1 1))")).status, 204, "between cells");
+  const apart = "coords=MULTIPOLYGON(((355 1,365 1,365 9,355 9,355 1)),((-30 1,-20 1,-20 9,-30 9,-30 1)))";
+  const turns = await coverage(`air/area?${apart}&parameter-name=sea`);
+  const places = valuesOf(turns, "x")?.filter((_, at) => turns.ranges.sea?.values[at] !== null);
+  t.strictSame(places, [-30, -20, 0], "polygons further apart than one turn");
 });
 
 t.test("a cube is a box of longitudes, latitudes and levels", async (t) => {
