@@ -9,9 +9,6 @@ import { clientMissing } from "../support/clients/require-client.js";
 import { PROGRAM, runHere, runProgram, runScript } from "../support/servers/run-program.js";
 import { writeFiles } from "../support/write-store.js";
 
-// Each selection in this process listens to signals, which end it elsewhere.
-process.setMaxListeners(0);
-
 const WRITE = `
 import sys
 import numpy as np, xarray as xr

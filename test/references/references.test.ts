@@ -8,7 +8,7 @@ import { readParquetRecord } from "../../src/stores/references.js";
 import { gridFile } from "../support/grid-file.js";
 import { startS3Origin } from "../support/origins/s3-origin.js";
 import { serveObject } from "../support/origins/serve-object.js";
-import { runProgram } from "../support/servers/run-program.js";
+import { runHere, runProgram } from "../support/servers/run-program.js";
 import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory, v3Array, writeFiles, zarray, zgroup } from "../support/write-store.js";
 import { writeZip } from "../support/write-zip.js";
@@ -261,6 +261,13 @@ t.test("references over HTTP lead to the bytes that are served, of every kind of
   t.match(await get("/datasets/none/references.json"), { status: 404 });
 });
 
+/** Runs the command in this process, and takes what it writes to a file. */
+async function runReferences(t: Test, location: string, ...args: readonly string[]) {
+  const file = join(await makeDirectory(t), "references.json");
+  const run = await runHere(["references", location, ...args, "-o", file]);
+  return { ...run, references: JSON.parse(await readFile(file, "utf8")) as References };
+}
+
 t.test("the command writes references that lead to the bytes that are served", async (t) => {
   const folder = await writeSources(t);
   const cases: readonly (readonly [location: string, join?: boolean])[] = [
@@ -278,15 +285,14 @@ t.test("the command writes references that lead to the bytes that are served", a
     })),
   });
   for (const [index, [name, isJoined]] of cases.entries()) {
-    const args = ["references", name, ...(isJoined ? ["--concat", "time"] : [])];
-    const { stdout, ...run } = await runProgram(args, { cwd: folder });
-    t.strictSame(run, { code: 0, stderr: "" }, name);
-    const references = JSON.parse(stdout) as References;
+    const args = [join(folder, name), ...(isJoined ? ["--concat", "time"] : [])] as const;
+    const { references, ...run } = await runReferences(t, ...args);
+    t.strictSame(run, { code: 0, stdout: "", stderr: "" }, name);
     await compare(t, name, `${url}/datasets/${index}/zarr/`, references);
     const places = Object.values(references.refs).filter((each) => typeof each !== "string");
     t.equal(places.length > 0, name !== "deflated.zip", `${name}: bytes that others can read have places`);
     if (index % 2 === 1) continue;
-    t.strictSame(await runProgram([...args, "-o", `${index}.parq`], { cwd: folder }), {
+    t.strictSame(await runHere(["references", ...args, "-o", join(folder, `${index}.parq`)]), {
       code: 0,
       stdout: "",
       stderr: "",
@@ -367,15 +373,15 @@ t.test("stores that can be listed are asked for no chunk that they do not have",
     })),
   });
   for (const [id, [, , keys]] of Object.entries(SPARSE)) {
-    const { stdout, ...run } = await runProgram(["references", id], { cwd: folder });
-    t.strictSame(run, { code: 0, stderr: "" }, id);
+    const { references, ...run } = await runReferences(t, join(folder, id));
+    t.strictSame(run, { code: 0, stdout: "", stderr: "" }, id);
     const placesIn = ({ refs }: References) =>
       Object.entries(refs).filter(([key]) => !key.includes("/.z") && !key.startsWith(".z"));
     const expected = (root: string) => [
       [`${id}/3.99999`, [`${root}/${id}/${keys[0]}`]],
       [`${id}/20.7`, [`${root}/${id}/${keys[1]}`]],
     ];
-    t.strictSame(placesIn(JSON.parse(stdout)), expected(folder), id);
+    t.strictSame(placesIn(references), expected(folder), id);
     await json(`/datasets/${id}/info`);
     requests.length = 0;
     const remote = (await json(`/datasets/${id}/references.json`)) as References;
@@ -386,7 +392,7 @@ t.test("stores that can be listed are asked for no chunk that they do not have",
       "no request for a chunk",
     );
   }
-  t.strictSame(await runProgram(["references", "v3", "-o", "v3.parq"], { cwd: folder }), {
+  t.strictSame(await runHere(["references", join(folder, "v3"), "-o", join(folder, "v3.parq")]), {
     code: 0,
     stdout: "",
     stderr: "",
@@ -427,7 +433,7 @@ t.test("chunks are looked for shard by shard", async (t) => {
       (text) => `s/${text}`,
     ),
   );
-  t.strictSame(await runProgram(["references", "s.zarr", "-o", "s.parq"], { cwd: folder }), {
+  t.strictSame(await runHere(["references", join(folder, "s.zarr"), "-o", join(folder, "s.parq")]), {
     code: 0,
     stdout: "",
     stderr: "",
@@ -449,12 +455,11 @@ t.test("the command leaves out what nobody can read elsewhere, and says so", asy
   await writeFiles(folder, {
     "x.zip": writeZip([...entries, { name: "n/0", content: chunk(1, 2) }, deflated]),
   });
-  const { code, stdout, stderr } = await runProgram(["references", "x.zip"], { cwd: folder });
+  const { code, stderr, references } = await runReferences(t, join(folder, "x.zip"));
   t.equal(code, 0);
   t.match(stderr, /^zpublish: left out 'a': more than 4194304 bytes of its chunks [^\n]+\n$/);
-  const { refs } = JSON.parse(stdout) as References;
-  t.same(Object.keys(refs), [".zgroup", ".zattrs", "n/.zarray", "n/.zattrs", "n/0"]);
-  await runProgram(["references", "x.zip", "-o", "x.parq"], { cwd: folder });
+  t.same(Object.keys(references.refs), [".zgroup", ".zattrs", "n/.zarray", "n/.zattrs", "n/0"]);
+  await runHere(["references", join(folder, "x.zip"), "-o", join(folder, "x.parq")]);
   const again = await runProgram(["references", "x.zip", "-o", "x.parq"], { cwd: folder });
   t.match(again, {
     code: 2,

@@ -77,6 +77,8 @@ export async function runProgram(
 export async function runHere(
   args: readonly string[],
 ): Promise<{ readonly code: number | undefined; readonly stdout: string; readonly stderr: string }> {
+  // Commands listen to signals until their process ends.
+  process.setMaxListeners(0);
   const written = { stdout: "", stderr: "" };
   const collect = (name: keyof typeof written) => {
     const { write } = process[name];
