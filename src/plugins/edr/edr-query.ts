@@ -101,22 +101,24 @@ export interface EdrQuery {
 const CRS_TEXT =
   /^(?:(?:crs|ogc)?:?(?:crs)?:?84|epsg:4326|https?:\/\/www\.opengis\.net\/def\/crs\/(?:OGC\/[\d.]+\/CRS84|EPSG\/\d+\/4326))$/i;
 
+/** Most characters of a parameter besides `coords`: some thousand times. */
+const MAX_TEXT = 2 ** 16;
+
 /**
  * Reads the query of a request: of its URL, and of its body in JSON.
  * @throws ZpublishError `invalid-query`, `invalid-body`, `unsupported-media-type`
  */
 export async function readEdrQuery(type: QueryType, request: RouteRequest): Promise<EdrQuery> {
   const parameters = new Map<string, string>();
-  for (const [name, values] of parseQuery(request.query, { repeated: ["{name}"] })) {
-    // OWSLib's name of it.
-    const isNames = name === "parameter_names";
-    if (!isNames && values.length > 1)
-      throw wrongParameter(name, "repeated_parameter", "the parameter once", values[1]!);
-    parameters.set(isNames ? "parameter-name" : name, values.join());
-  }
+  // OWSLib has another name of `parameter-name`.
+  for (const [name, values] of parseQuery(request.query, { once: ["{name}"], repeated: ["parameter_names"] }))
+    parameters.set(name === "parameter_names" ? "parameter-name" : name, values.join());
   const contentType = request.header("content-type") ?? "";
   if (request.method === "POST")
     for (const [name, value] of parseBody(await request.body(), contentType)) parameters.set(name, value);
+  for (const [name, text] of parameters)
+    if (name !== "coords" && text.length > MAX_TEXT)
+      throw wrongParameter(name, "string_too_long", `at most ${MAX_TEXT} characters`, text);
   const crs = parameters.get("crs");
   if (crs !== undefined && !CRS_TEXT.test(crs))
     throw wrongParameter("crs", "enum", `one of ${CRS.join(", ")}`, crs);

@@ -29,20 +29,21 @@ export interface NamedAxis {
 }
 
 /** Returns an axis by its name. */
-export function axisNamed({ axes }: GriddedVariable, name: string): CoordinateAxis | undefined {
+export function axisNamed({ axes }: Pick<GriddedVariable, "axes">, name: string): CoordinateAxis | undefined {
   return axes.find((each) => each.name === name)?.axis;
 }
 
 /**
  * Finds the parameters of a collection: data variables of numbers whose axes, or whose cells, have longitudes and latitudes.
- * @param names Paths; undefined for all.
+ * @param asked Paths, with or without spaces around them; undefined for all.
  * @throws ZpublishError `invalid-query` if one of the names is no parameter
  */
 export async function findParameters(
   values: Pick<Values, "coordinates">,
   snapshot: DatasetView,
-  names?: readonly string[],
+  asked?: readonly string[],
 ): Promise<GriddedVariable[]> {
+  const names = asked?.map((name) => name.trim());
   const found: GriddedVariable[] = [];
   for (const { variables, coordinateNames } of snapshot.tree.groups.values())
     for (const { name, path, dims, attrs, dataType } of variables.values()) {

@@ -168,10 +168,9 @@ export function writeEdrGeojson(
   if (count > MAX_FEATURES)
     throw new ZpublishError("too-large", `Expected at most ${MAX_FEATURES} features, received ${count}`);
   const names = parameters.map(({ array }) => array.variable.path);
-  const axisOf = (name: string) =>
-    parameters.map((each) => axisNamed(each, name)).find((axis) => axis !== undefined);
   const { grid } = parameters[0]!.coordinates;
-  const [x, y, t] = [axisOf("x"), axisOf("y"), axisOf("t")];
+  const axes = parameters.flatMap((each) => each.axes);
+  const [x, y, t] = ["x", "y", "t"].map((name) => axisNamed({ axes }, name));
   const columns = tableColumns(plan);
   const columnOf = (path: string | undefined) =>
     columns.findIndex(({ name }) => name === path?.replaceAll("/", "_"));

@@ -41,11 +41,7 @@ export async function planCoverages(
   const { context, snapshot, signal } = source;
   const geometry = await readGeometry(query, context.values, signal);
   const names = query.parameters.get("parameter-name")?.split(",");
-  const variables = await findParameters(
-    context.values,
-    snapshot,
-    names?.map((name) => name.trim()),
-  );
+  const variables = await findParameters(context.values, snapshot, names);
   assertNames(query, variables);
   const groups = new Map<string, GriddedVariable[]>();
   for (const variable of variables) {
@@ -83,10 +79,7 @@ export async function planCoverages(
 /** Tells axes of variables apart. @param names Of those that count; default: all. */
 function keyOf({ axes }: GriddedVariable, names?: readonly string[]): string {
   const own = axes.filter(({ name }) => names === undefined || names.includes(name));
-  return own
-    .map(({ name, key }) => `${name} ${key}`)
-    .sort()
-    .join("\n");
+  return JSON.stringify(own.map(({ name, key }) => [name, key].join()).sort());
 }
 
 function severalGrids(variables: readonly GriddedVariable[]): ZpublishError {
@@ -100,13 +93,8 @@ function severalGrids(variables: readonly GriddedVariable[]): ZpublishError {
  */
 function alongOf(query: EdrQuery, { z, m }: WktGeometry, group: readonly GriddedVariable[]): NamedAxis[] {
   const isLine = query.type === "trajectory";
-  const names = [
-    ...(z >= 0 && query.parameters.get("z") === undefined && (isLine || query.type === "position")
-      ? ["z"]
-      : []),
-    ...(isLine && m >= 0 ? ["t"] : []),
-  ];
-  return names.flatMap((name) => {
+  const isDeep = z >= 0 && !query.parameters.has("z") && (isLine || query.type === "position");
+  return [isDeep && "z", isLine && m >= 0 && "t"].flatMap((name) => {
     const axes = group.flatMap((each) => each.axes.filter((axis) => axis.name === name));
     if (axes.some(({ key }) => key !== axes[0]!.key)) throw severalGrids(group);
     return axes.slice(0, 1);
@@ -115,11 +103,9 @@ function alongOf(query: EdrQuery, { z, m }: WktGeometry, group: readonly Gridded
 
 /** @throws ZpublishError `invalid-query` if a parameter is not known */
 function assertNames({ type, parameters }: EdrQuery, variables: readonly GriddedVariable[]): void {
-  const customs = variables.flatMap(({ axes }) => axes.map(({ name }) => name));
-  const names = [
-    ...Object.keys(COLLECTION_QUERIES[type].parameters),
-    ...new Set(customs.filter((name) => !/^[xyzt]$/.test(name))),
-  ];
+  const axes = variables.flatMap((each) => each.axes.map(({ name }) => name));
+  const customs = new Set(axes.filter((name) => !/^[xyzt]$/.test(name)));
+  const names = [...Object.keys(COLLECTION_QUERIES[type].parameters), ...customs];
   const unknown = [...parameters.keys()].find((name) => !names.includes(name));
   if (unknown !== undefined)
     throw wrongParameter(unknown, "unknown_parameter", `one of ${names.join(", ")}`, unknown);
@@ -136,7 +122,8 @@ function planOf(
   const selections = new Map<string, DimSelection>();
   const parameters = group.filter(({ axes }) =>
     axes.every((each) => {
-      const own = places.selections.get(each.name) ?? askedSteps(query, each, places);
+      const found = selections.get(each.key) ?? places.selections.get(each.name);
+      const own = found ?? askedSteps(query, each, places);
       selections.set(each.key, { parameter: each.name, ...own });
       return pickedLength(own.selection) > 0;
     }),

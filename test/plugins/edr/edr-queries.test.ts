@@ -149,6 +149,27 @@ t.test("parameters with other axes are other coverages", async (t) => {
   t.equal(members?.domain.domainType, undefined);
 });
 
+t.test("longer lists than the bound are refused", async (t) => {
+  const { url } = await site;
+  for (const [name, item] of Object.entries({
+    "parameter-name": "t",
+    datetime: "2000",
+    z: "850",
+    member: "1",
+  })) {
+    const body = JSON.stringify({
+      coords: "POINT(0 85)",
+      [name]: Array(2 ** 16)
+        .fill(item)
+        .join(),
+    });
+    const headers = { "content-type": "application/json" };
+    const response = await fetch(`${url}/edr/collections/air/position`, { method: "POST", headers, body });
+    t.equal(response.status, 400, name);
+    t.match(await response.json(), { description: /at most 65536 characters/ });
+  }
+});
+
 t.test("a custom dimension is selected by its name", async (t) => {
   const { coverage, query } = await site;
   const path = "air/position?coords=POINT(0 85)&parameter-name=member/t";
