@@ -43,16 +43,19 @@ for (const generation of GENERATIONS) {
 
 async function readEverything(t: Test, generation: Generation): Promise<void> {
   const fixtures = await openFixtures();
-  const stores = Object.keys(fixtures.stores);
   const { notForXarray } = CLIENT_LIMITS[generation];
   const variants = VARIANTS.filter(({ name }) => ["stored", "blosc", "rechunked-packed"].includes(name));
   const directory = await makeTemporaryDirectory();
   t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const read = prefixesOf(generation).map((prefix) => {
+    const readable = storesFor(generation, prefix, fixtures);
+    return { prefix, readable, chosen: new Set(choose(t, readable, 2)) };
+  });
   const server = await serveDatasets(t, {
     directory,
     args: ["--access-log", "1"],
     datasets: {
-      ...datasetsOf(fixtures, stores, variants),
+      ...datasetsOf(fixtures, [...new Set(read.flatMap(({ chosen }) => [...chosen]))], variants),
       "air-by-name": {
         location: fixtures.path("air.zarr"),
         encoding: { chunks: { time: 5, lon: 17 } },
@@ -70,9 +73,7 @@ async function readEverything(t: Test, generation: Generation): Promise<void> {
   });
 
   const jobs: ReadBackJob[] = [];
-  for (const prefix of prefixesOf(generation)) {
-    const readable = storesFor(generation, prefix, fixtures);
-    const chosen = new Set(choose(t, readable, 2));
+  for (const { prefix, readable, chosen } of read) {
     for (const [index, store] of readable.entries()) {
       if (!chosen.has(store)) continue;
       const facts = fixtures.stores[store] as FixtureStore;
