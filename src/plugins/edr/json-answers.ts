@@ -8,6 +8,7 @@ import {
   parseDataType,
   type StepSelection,
   stringifyJson,
+  stringifyJsonPieces,
   type TableRows,
   tableColumns,
   tableRows,
@@ -37,7 +38,8 @@ export async function* writeCoverageJson(
       domain: await domainOf(coverage),
       parameters: describeParameters(parameters),
     };
-    text += `${index === 0 ? "" : ","}${stringifyJson(head).slice(0, -1)},"ranges":{`;
+    const domain = await joinTexts(stringifyJsonPieces(head), "");
+    text += `${index === 0 ? "" : ","}${domain.slice(0, -1)},"ranges":{`;
     for (const [at, { array, axes }] of parameters.entries()) {
       const variable = plan.variables.find(({ source }) => "array" in source && source.array === array)!;
       const { shape, dataType, source } = variable;
@@ -58,6 +60,17 @@ export async function* writeCoverageJson(
     text += "}}";
   }
   yield Buffer.from(isOne ? text : `${text}]}`);
+}
+
+/** Joins texts. Other requests are answered while these are made. */
+async function joinTexts(texts: Iterable<string>, separator: string): Promise<string> {
+  const made: string[] = [];
+  const slice = createSlice();
+  for (const text of texts) {
+    made.push(text);
+    if (slice.isOver()) await slice.next();
+  }
+  return made.join(separator);
 }
 
 const DOUBLE = parseDataType("<f8");
@@ -177,24 +190,25 @@ export function writeEdrGeojson(
   const [east, north] = [columnOf(grid?.longitude ?? x?.variable), columnOf(grid?.latitude ?? y?.variable)];
   const time = columnOf(t?.variable);
   const suffix = isGregorian(t?.calendar) ? "Z" : "";
-  const feature = ({ columns: blocks }: TableRows, row: number) => {
-    const cells = blocks.map(({ values }): JsonValue => {
-      const value = values?.[row] ?? null;
-      return typeof value === "number" && !Number.isFinite(value) ? null : value;
-    });
-    const coordinates = [Number(cells[east]), Number(cells[north])];
-    const properties = {
-      ...Object.fromEntries(columns.map(({ name }, at) => [name, cells[at]!])),
-      datetime: time < 0 ? "" : `${cells[time]}${suffix}`,
-      ...{ "parameter-name": names, label: coordinates.toReversed().join(", "), edrqueryendpoint: url },
-    };
-    return { type: "Feature", geometry: { type: "Point", coordinates }, properties };
-  };
+  function* features({ columns: blocks, rowCount }: TableRows): Generator<string> {
+    for (let row = 0; row < rowCount; row++) {
+      const cells = blocks.map(({ values }): JsonValue => {
+        const value = values?.[row] ?? null;
+        return typeof value === "number" && !Number.isFinite(value) ? null : value;
+      });
+      const coordinates = [Number(cells[east]), Number(cells[north])];
+      const properties = {
+        ...Object.fromEntries(columns.map(({ name }, at) => [name, cells[at]!])),
+        datetime: time < 0 ? "" : `${cells[time]}${suffix}`,
+        ...{ "parameter-name": names, label: coordinates.toReversed().join(", "), edrqueryendpoint: url },
+      };
+      yield stringifyJson({ type: "Feature", geometry: { type: "Point", coordinates }, properties });
+    }
+  }
   return async function* (signal) {
     let text = `{"type":"FeatureCollection","parameters":${stringifyJson(Object.values(describeParameters(parameters)))},"features":[`;
     for await (const rows of tableRows(plan, columns, values, signal)) {
-      const features = Array.from({ length: rows.rowCount }, (_, row) => stringifyJson(feature(rows, row)));
-      yield Buffer.from(text + features.join());
+      yield Buffer.from(text + (await joinTexts(features(rows), ",")));
       text = ",";
     }
     yield Buffer.from(text === "," ? "]}" : `${text}]}`);
