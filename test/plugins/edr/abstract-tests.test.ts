@@ -240,6 +240,25 @@ const TESTS: Readonly<Record<string, (t: Test, site: Site) => Promise<void>>> = 
     const ignored = await ask("/collections/air/position?coords=POINT(0 5)&parameter-name=surface&z=7");
     t.equal(ignored.status, 200, "z is ignored without vertical extent");
   },
+  "43, 59, 75: core/datetime-response": async (t, { ask, json }) => {
+    const query = "/collections/air/position?coords=POINT(0 5)&parameter-name=";
+    const at = (hour: string) => `2000-02-29T${hour}:00:00Z`;
+    for (const [datetime, hours] of [
+      [at("12"), ["12"]],
+      [`${at("05")}/${at("12")}`, ["06", "12"]],
+      [`../${at("06")}`, ["00", "06"]],
+      [`${at("12")}/..`, ["12", "18"]],
+      ["../..", ["00", "06", "12", "18"]],
+    ] as const)
+      t.match(
+        await json(`${query}surface&datetime=${datetime}`),
+        { domain: { axes: { t: { values: hours.map(at) } } } },
+        datetime,
+      );
+    t.equal((await ask(`${query}sea&datetime=1999-01-01`)).status, 200, "what has no time is always there");
+    for (const wrong of ["2000-02-30", "2001-02-29", "2000-13-01", "/", "a/b/c"])
+      t.equal((await ask(`${query}surface&datetime=${wrong}`)).status, 400, wrong);
+  },
   "47: edr/rc-crs-response": async (t, { ask }) => {
     for (const crs of ["http://www.opengis.net/def/crs/OGC/1.3/CRS84", "CRS:84", "OGC:CRS84"])
       t.equal((await ask(`/collections/air/position?coords=POINT(0 5)&crs=${crs}`)).status, 200, crs);
