@@ -11,6 +11,7 @@ t.test("the package exports this, and nothing else", async (t) => {
     "COLOUR_QUERY",
     "COLOUR_SCALES",
     "FOLDER_END",
+    "LEGEND_SIZE",
     "NC",
     "POINT",
     "TEXT_TYPE",
