@@ -55,7 +55,7 @@ t.test(
   },
   async (t) => {
     const fixtures = await openFixtures();
-    const stores = choose(t, Object.keys(fixtures.stores), 2);
+    const stores = choose(t, Object.keys(fixtures.stores));
     const directory = await makeTemporaryDirectory();
     t.teardown(() => rm(directory, { recursive: true, force: true }));
     const server = await serveDatasets(t, { datasets: datasetsOf(fixtures, stores, [PORTABLE]), directory });

@@ -116,7 +116,7 @@ function chooseWays(t: Test, generation: Generation, fixtures: Fixtures) {
   return prefixesOf(generation).flatMap((prefix) => {
     const readable = storesFor(generation, prefix, fixtures);
     const variants = VARIANTS_READ[`${generation} ${prefix}`] ?? VARIANTS;
-    return choose(t, readable, 2).map((store) => {
+    return choose(t, readable).map((store) => {
       const index = readable.indexOf(store);
       return { prefix, index, store, variants: waysOf(index, variants) };
     });
