@@ -35,12 +35,12 @@ export default function maskCells({ polygons, latitudes, longitudes, isGrid }: C
   const near: number[] = [];
   for (const [at, latitude] of latitudes.entries())
     if (latitude >= south && latitude <= north && (isGrid || placeOf(at) <= east + ROUNDING)) near.push(at);
-  let work = isGrid ? 0 : SORTING_WORK * near.length;
+  let work = 0;
   const add = (more: number) => {
     work += more;
     if (work > MAX_WORK) throw tooLarge();
   };
-  add(0);
+  if (!isGrid) add(SORTING_WORK * near.length);
   const rows = sorted(latitudes, near);
   const columns = isGrid ? sorted(longitudes, Array.from(longitudes.keys())) : { order: [0] };
   const places = "values" in columns ? columns.values : Float64Array.from(rows.order, placeOf);

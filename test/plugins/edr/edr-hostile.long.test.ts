@@ -68,6 +68,12 @@ t.test("polygons whose edges meet too many rows of cells are refused", async (t)
   const islands = Array.from({ length: 30_000 }, () => [Float64Array.of(0, 0, 1, 0, 1, 1, 0, 0)]);
   const many = { ...task, polygons: { parts: islands, stride: 2 }, longitudes: latitudes };
   t.throws(() => maskCells(many), { code: "too-large", message: /polygons times cells/ });
+  const places = new Float64Array(2 ** 21 + 1).fill(0.5);
+  const cells = { latitudes: places, longitudes: places, isGrid: false };
+  const one = { parts: [[Float64Array.of(0, 0, 1, 0, 1, 1, 0, 0)]], stride: 2 };
+  t.throws(() => maskCells({ polygons: one, ...cells }), { code: "too-large", message: /2097152 cells/ });
+  const beside = { parts: [[Float64Array.of(2, 2, 3, 2, 3, 3, 2, 2)]], stride: 2 };
+  t.equal(maskCells({ polygons: beside, ...cells }).count, 0, "only cells in the region are sorted");
 });
 
 /** Tells whether a place is in a ring by the angle around it. */
