@@ -5,6 +5,7 @@ import { runInNewContext } from "node:vm";
 import t from "tap";
 import { createServer } from "../../src/index.js";
 import { decodePng } from "../support/codec/decode-png.js";
+import { startFaultyOrigin } from "../support/origins/faulty-origin.js";
 import { startServer } from "../support/servers/start-server.js";
 import { makeDirectory, writeFiles, zarray, zgroup } from "../support/write-store.js";
 
@@ -168,6 +169,39 @@ t.test("coordinates that are written over in place move the picture", async (t) 
   await writeFiles(directory, { "lat/0": degrees(-89.5, 1, 180) });
   t.equal(await north(), "90", "and there is one again afterwards");
 });
+
+t.test(
+  "a tile that was drawn asks a remote store only once what it said is not believed any more",
+  async (t) => {
+    const directory = await makeDirectory(t);
+    const files = earth(90, { "0.0": chunkOf(90, 20), "1.3": chunkOf(90, 30) });
+    const metadata = Object.fromEntries(Object.entries(files).filter(([name]) => name.includes(".z")));
+    const consolidated = { zarr_consolidated_format: 1, metadata };
+    await writeFiles(directory, { ...files, ".zmetadata": consolidated });
+    const origin = await startFaultyOrigin(t, { directory });
+    for (const freshness of [600, "always"] as const) {
+      const dataset = {
+        id: "d",
+        location: origin.url,
+        immutable: false,
+        encoding: {},
+        variables: {},
+        freshness,
+      };
+      const { get } = await startServer(t, { datasets: [dataset] });
+      const draw = async () => {
+        origin.resetCounts();
+        const answer = await get("/datasets/d/tiles/v/2/0/1.png");
+        t.equal(answer.status, 200);
+        await answer.arrayBuffer();
+        return origin.requests.map(({ key }) => key).sort();
+      };
+      t.ok((await draw()).includes("lat/0"));
+      const chunks = (await draw()).filter((key) => key.startsWith("v/"));
+      t.same([...new Set(chunks)], freshness === "always" ? ["v/0.0"] : [], `${freshness}`);
+    }
+  },
+);
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
