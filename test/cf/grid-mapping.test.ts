@@ -1,6 +1,6 @@
 import t, { type Test } from "tap";
 import { type GridProjection, gridReferenceOf } from "../../src/cf/grid-mapping.js";
-import { mapProjectionOf } from "../../src/explore/page/map/map-projection.js";
+import { mapProjectionOf } from "../../src/cf/projection.js";
 import type { JsonObject } from "../../src/json/json-value.js";
 import { parseJson } from "../../src/json/parse-json.js";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { mapProjectionOf } from "../../src/explore/page/map/map-projection.js";
+import { mapProjectionOf } from "../../src/cf/projection.js";
 import { MISSING, type ShowRequest, UNREAD, type VariableDescription } from "../../src/explore/protocol.js";
 import {
   centresOf,

@@ -1,17 +1,12 @@
 import t from "tap";
 import { coastlineOf } from "../../scripts/explore/coastlines.js";
 import type { GridProjection } from "../../src/cf/grid-mapping.js";
+import { type MapProjection, mapProjectionOf, visibleDegrees } from "../../src/cf/projection.js";
 import { createAxis } from "../../src/explore/axis.js";
 import { decodeCoastline } from "../../src/explore/page/map/coastline.js";
 import { graticuleOf } from "../../src/explore/page/map/graticule.js";
-import {
-  degreesAcross,
-  mapProjectionOf,
-  projectedCoast,
-  projectLine,
-  visibleDegrees,
-} from "../../src/explore/page/map/map-projection.js";
-import { degreesOf, type MapPlane, type MapProjection } from "../../src/explore/page/map/plane-box.js";
+import { degreesAcross, projectedCoast, projectLine } from "../../src/explore/page/map/map-projection.js";
+import { degreesOf, type MapPlane } from "../../src/explore/page/map/plane-box.js";
 import { readoutOf } from "../../src/explore/page/map/probe-model.js";
 import { mapPlaneOf, resolveView } from "../../src/explore/page/resolve-view.js";
 import { type Box, EMPTY_VIEW, type VariableDescription } from "../../src/explore/protocol.js";

@@ -1,5 +1,6 @@
 import { effect, signal, untracked } from "@preact/signals-core";
 import { isDownward, isLatitude, isLongitude } from "../../cf/axis-roles.js";
+import { mapProjectionOf } from "../../cf/projection.js";
 import type { JsonObject } from "../../json/json-value.js";
 import { elementCount } from "../../model/data-tree.js";
 import { type Axis, cellAxis, createAxis, dataExtent } from "../axis.js";
@@ -15,7 +16,6 @@ import {
   type View,
 } from "../protocol.js";
 import { stepOf, stepText } from "./axis-ticks.js";
-import { mapProjectionOf } from "./map/map-projection.js";
 import type { MapPlane } from "./map/plane-box.js";
 import type { PageState, ResolvedView } from "./page-state.js";
 

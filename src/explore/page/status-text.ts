@@ -1,3 +1,4 @@
+import { visibleDegrees } from "../../cf/projection.js";
 import { withUnits } from "../../cf/unit-text.js";
 import { indexAt } from "../axis.js";
 import {
@@ -16,7 +17,6 @@ import {
   stepText,
   stepTexts,
 } from "./axis-ticks.js";
-import { visibleDegrees } from "./map/map-projection.js";
 import type { PlaneAxis } from "./map/plane-box.js";
 import type { ExploreModel } from "./model.js";
 import type { ResolvedView } from "./page-state.js";

@@ -1,17 +1,8 @@
 import { batch, computed, type ReadonlySignal, signal } from "@preact/signals-core";
+import type { Place } from "../../../cf/projection.js";
 import type { Box, Viewport } from "../../protocol.js";
 import type { PageState } from "../page-state.js";
-import {
-  boxText,
-  centreOfBox,
-  fitBox,
-  mapBox,
-  type Place,
-  panBox,
-  type Size,
-  wholeBox,
-  zoomBox,
-} from "./plane-box.js";
+import { boxText, centreOfBox, fitBox, mapBox, panBox, type Size, wholeBox, zoomBox } from "./plane-box.js";
 
 /** Part of a pixel that no screen shows. */
 const UNSEEN = 0.01;

@@ -1,8 +1,9 @@
+import { isInBox, type MapProjection, type Place, visibleDegrees } from "../../../cf/projection.js";
 import type { Box, GridExtent } from "../../protocol.js";
 import { degreeTicks, type Tick, tickCount } from "../axis-ticks.js";
 import type { PlaneLine } from "./coastline.js";
-import { projectLine, shortOf, visibleDegrees } from "./map-projection.js";
-import { isInBox, type MapProjection, type Place, pointOf, type Size } from "./plane-box.js";
+import { projectLine, shortOf } from "./map-projection.js";
+import { pointOf, type Size } from "./plane-box.js";
 
 /** The degrees of a line, and where they are written. */
 export interface PlaneLabel {

@@ -1,8 +1,9 @@
+import type { Place } from "../../../cf/projection.js";
 import { COLOUR_SCALES, type ColourScaleName } from "../../../colour/colour-scales.js";
 import { centreOf } from "../../axis.js";
 import { openHelp } from "../help-dialog.js";
 import type { ExploreModel } from "../model.js";
-import { centreOfBox, type Place, placeOfPoint } from "./plane-box.js";
+import { centreOfBox, placeOfPoint } from "./plane-box.js";
 
 const PAN = 0.15;
 const ZOOM = 1.5;

@@ -1,4 +1,5 @@
 import { untracked } from "@preact/signals-core";
+import type { Place } from "../../../cf/projection.js";
 import { labelWithUnits } from "../../../cf/unit-text.js";
 import { type Box, INDEX_AXIS, type ProbeAnswer } from "../../protocol.js";
 import {
@@ -16,7 +17,7 @@ import type { ResolvedView } from "../page-state.js";
 import { type Coasts, linesInBox, type PlaneLine } from "./coastline.js";
 import { graticuleOf } from "./graticule.js";
 import { projectedCoast } from "./map-projection.js";
-import { ascending, isMap as isMapPlane, type Place, pointOf, type Size } from "./plane-box.js";
+import { ascending, isMap as isMapPlane, pointOf, type Size } from "./plane-box.js";
 
 type Margins = Readonly<Record<"left" | "right" | "top" | "bottom", number>>;
 

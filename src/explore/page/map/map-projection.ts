@@ -1,68 +1,7 @@
-import proj4 from "proj4";
-import type { GridProjection } from "../../../cf/grid-mapping.js";
-import type { Box, GridExtent } from "../../protocol.js";
+import { type MapProjection, type Place, visibleDegrees } from "../../../cf/projection.js";
+import type { Box } from "../../protocol.js";
 import { boundedLine, type CoastLine, linesInBox, type PlaneLine } from "./coastline.js";
-import {
-  ascending,
-  centreOfBox,
-  type Degrees,
-  isInBox,
-  type MapPlane,
-  type MapProjection,
-  type Place,
-  wholeBox,
-} from "./plane-box.js";
-
-const known = new Map<string, MapProjection | undefined>();
-
-/** Creates a projection, each once; undefined if proj4 does not know it. */
-export function mapProjectionOf({ definition, scale }: GridProjection): MapProjection | undefined {
-  const key = `${scale} ${definition}`;
-  if (!known.has(key)) known.set(key, createProjection(definition, scale));
-  return known.get(key);
-}
-
-/** Degrees and parts of the plane's unit by which a place may differ after both ways. */
-const ROUND_TRIP = 1e-4;
-
-function createProjection(definition: string, scale: number): MapProjection | undefined {
-  let converter: Record<"forward" | "inverse", (place: [number, number]) => [number, number]>;
-  try {
-    converter = proj4(definition);
-  } catch {
-    return undefined;
-  }
-  const convert = (way: "forward" | "inverse", first: number, second: number) => {
-    try {
-      const [one, other] = converter[way]([first, second]);
-      return Number.isFinite(one) && Number.isFinite(other) ? ([one, other] as const) : undefined;
-    } catch {
-      // proj4 throws for places that a projection does not have.
-      return undefined;
-    }
-  };
-  return {
-    toPlane(longitude, latitude) {
-      const found = convert("forward", longitude, latitude);
-      const back = found && convert("inverse", ...found);
-      if (found === undefined || back === undefined) return undefined;
-      const turn = (back[0] - longitude) / 360;
-      // All meridians meet at a pole.
-      const east = (turn - Math.round(turn)) * 360 * Math.cos((latitude * Math.PI) / 180);
-      if (Math.abs(back[1] - latitude) > ROUND_TRIP || Math.abs(east) > ROUND_TRIP) return undefined;
-      return { x: found[0] / scale, y: found[1] / scale };
-    },
-    toDegrees(x, y) {
-      const found = convert("inverse", x * scale, y * scale);
-      if (found === undefined || Math.abs(found[1]) > 90) return undefined;
-      const back = convert("forward", ...found);
-      if (back === undefined) return undefined;
-      const distance = Math.hypot(back[0] - x * scale, back[1] - y * scale);
-      if (distance > ROUND_TRIP * Math.max(1, Math.hypot(x, y) * scale)) return undefined;
-      return { longitude: found[0] - 360 * Math.round(found[0] / 360), latitude: found[1] };
-    },
-  };
-}
+import { ascending, centreOfBox, type MapPlane, wholeBox } from "./plane-box.js";
 
 /** A line on the Earth: longitudes and latitudes by turns. */
 type EarthLine = ArrayLike<number>;
@@ -124,41 +63,6 @@ function isStraight(from: Place, to: Place, middle: Place | undefined): boolean 
   if (middle === undefined) return false;
   const beside = Math.hypot((from.x + to.x) / 2 - middle.x, (from.y + to.y) / 2 - middle.y);
   return beside <= MOST_BEND * Math.hypot(to.x - from.x, to.y - from.y) || beside === 0;
-}
-
-/** Points along each side of a box at which it is looked at. */
-const SAMPLES = 18;
-
-/** Returns which latitudes and longitudes a box shows, these from west to east; undefined if it is beside the Earth. */
-export function visibleDegrees(projection: MapProjection, box: Box): GridExtent | undefined {
-  const found: Degrees[] = [];
-  for (let row = 0; row <= SAMPLES; row++) {
-    for (let column = 0; column <= SAMPLES; column++) {
-      const x = box.left + ((box.right - box.left) * column) / SAMPLES;
-      const y = box.bottom + ((box.top - box.bottom) * row) / SAMPLES;
-      const degrees = projection.toDegrees(x, y);
-      if (degrees !== undefined) found.push(degrees);
-    }
-  }
-  if (found.length === 0) return undefined;
-  const latitudes = found.map(({ latitude }) => latitude);
-  let [south, north] = [Math.min(...latitudes), Math.max(...latitudes)];
-  const longitudes = found.map(({ longitude }) => longitude).sort((one, other) => one - other);
-  // The widest gap between longitudes is what the box does not show.
-  let [west, east, gap] = [longitudes[0]!, longitudes.at(-1)!, 360 - longitudes.at(-1)! + longitudes[0]!];
-  for (let index = 1; index < longitudes.length; index++) {
-    const distance = longitudes[index]! - longitudes[index - 1]!;
-    if (distance > gap) [west, east, gap] = [longitudes[index]!, longitudes[index - 1]! + 360, distance];
-  }
-  if (gap < 60) [west, east] = [-180, 180];
-  for (const pole of [-90, 90]) {
-    const place = projection.toPlane(0, pole);
-    if (place === undefined || !isInBox(place, box)) continue;
-    [west, east] = [-180, 180];
-    if (pole > 0) north = 90;
-    else south = -90;
-  }
-  return { south, north, west, east };
 }
 
 /** Returns how many degrees the height of a box is about its middle; those of latitude if it is one of degrees. */

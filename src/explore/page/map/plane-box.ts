@@ -1,3 +1,4 @@
+import type { Degrees, MapProjection, Place } from "../../../cf/projection.js";
 import type { Box } from "../../protocol.js";
 
 /** One axis of the plane that is shown, in the units of {@link Box}. */
@@ -26,17 +27,6 @@ export interface MapPlane {
   readonly projection?: MapProjection | undefined;
 }
 
-/** A place on the Earth, in degrees. */
-export type Degrees = Readonly<Record<"longitude" | "latitude", number>>;
-
-/** Places of a map's plane in degrees, and the reverse. */
-export interface MapProjection {
-  /** Returns undefined for a place that the projection does not show, such as the far side of the Earth. */
-  readonly toPlane: (longitude: number, latitude: number) => Place | undefined;
-  /** Returns undefined for a place of the plane that is not on the Earth. */
-  readonly toDegrees: (x: number, y: number) => Degrees | undefined;
-}
-
 /** Whether a plane is a map, on which coasts and a graticule can be drawn. */
 export function isMap(plane: MapPlane | undefined): boolean {
   return plane?.aspect === "degrees" || plane?.projection !== undefined;
@@ -50,9 +40,6 @@ export function degreesOf(plane: MapPlane | undefined, { x, y }: Place): Degrees
 
 /** Size of a canvas in any unit. */
 export type Size = Readonly<Record<"width" | "height", number>>;
-
-/** A place in the units of {@link Box}. */
-export type Place = Readonly<Record<"x" | "y", number>>;
 
 /** Least cosine of the latitude by which a map is narrowed: that of 75 degrees. */
 const LEAST_COSINE = 0.26;
@@ -117,11 +104,6 @@ export function mapBox(
 /** Writes a box: left, bottom, right, top. */
 export function boxText({ left, bottom, right, top }: Box): string {
   return [left, bottom, right, top].join(",");
-}
-
-/** Tells whether a place lies in a box. */
-export function isInBox({ x, y }: Place, { left, right, bottom, top }: Box): boolean {
-  return (x - left) * (x - right) <= 0 && (y - bottom) * (y - top) <= 0;
 }
 
 /** Returns the place of a point of the canvas, in pixels from the top left. */

@@ -1,10 +1,11 @@
 import { effect, signal, untracked } from "@preact/signals-core";
+import type { Degrees, Place } from "../../../cf/projection.js";
 import { withUnits } from "../../../cf/unit-text.js";
 import { createAxis } from "../../axis.js";
 import type { AxisDescription, AxisValues, ProbeAnswer } from "../../protocol.js";
 import { cellEdges, decimalsOf, degreesKind, degreesText, stepText } from "../axis-ticks.js";
 import type { PageState, PictureRequest, ResolvedView } from "../page-state.js";
-import { type Degrees, degreesOf, type MapPlane, type Place } from "./plane-box.js";
+import { degreesOf, type MapPlane } from "./plane-box.js";
 
 /** Pixels from the pointer to the centre of a dot that it points at. */
 const REACH = 16;
