@@ -19,6 +19,7 @@ t.test = ((...args: Parameters<typeof test>) => {
 }) as typeof test;
 for (const file of files) {
   const before = tests;
+  t.comment(file);
   await import(pathToFileURL(resolve(file)).href);
   if (tests === before) t.fail(`${file}: expected tests, received none`);
 }
