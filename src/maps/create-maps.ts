@@ -46,18 +46,11 @@ const MAX_VALUE_BYTES = 64 * 2 ** 20;
 /** Values of the first and the last colour. */
 type Range = readonly [low: number, high: number];
 
-/** A range by default. */
-interface ChosenRange {
-  readonly range: Range;
-  /** Versions of the chunks by which it was chosen if they had no values: they may be written later. */
-  readonly blank?: StoredVersion | undefined;
-}
+/** The range of a variable without values. Each map chooses again, since they may be written later. */
+const NO_VALUES: Range = [0, 1];
 
 /** By array: a dataset that is opened again may have other values. */
-const ranges = new WeakMap<
-  ServedArray,
-  { readonly choose: ReturnType<typeof memoPromise<ChosenRange>>; blank: StoredVersion | undefined }
->();
+const ranges = new WeakMap<ServedArray, ReturnType<typeof memoPromise<Range>>>();
 
 /** Pixels along the sides of the map by which a range is chosen. */
 const RANGE_SIZE = { width: 64, height: 64 };
@@ -111,9 +104,9 @@ export function createMaps({ values, cache }: MapsParts): Maps {
   }
 
   /** Chooses a range by a small map of all cells, or of as many around their middle as may be read. */
-  async function chosenRange(layer: Layer): Promise<ChosenRange> {
+  async function chosenRange(layer: Layer): Promise<Range> {
     const { array, extent, position } = layer;
-    if (array.variable.dataType.kind === "b" || extent === undefined) return { range: [0, 1] };
+    if (array.variable.dataType.kind === "b" || extent === undefined) return [0, 1];
     const [west, south, east, north] = extent;
     const [x, y] = [(west + east) / 2, (south + north) / 2];
     for (let share = 1; ; share /= 2) {
@@ -122,59 +115,47 @@ export function createMaps({ values, cache }: MapsParts): Maps {
       const frame = { crs: "CRS:84", bbox, ...RANGE_SIZE } as const;
       const cells = await findCells(layer, frame, position, false);
       if (!cells.isCheap) continue;
-      const version = await versionOf(layer.snapshot, cells);
       const finite = pixelValues(await readCells(values, cells, frame)).filter(Number.isFinite);
-      if (finite.length === 0) return { range: [0, 1], blank: version };
+      if (finite.length === 0) return NO_VALUES;
       const { low, high } = chooseRange(finite);
-      return { range: [low, high] };
+      return [low, high];
     }
   }
 
-  async function rangeOf(layer: Layer): Promise<ChosenRange> {
-    let kept = ranges.get(layer.array);
-    if (kept === undefined || (kept.blank !== undefined && !kept.blank.isUnchanged?.())) {
-      kept = { choose: memoPromise<ChosenRange>(), blank: undefined };
-      ranges.set(layer.array, kept);
-    }
-    const chosen = await kept.choose(() => chosenRange(layer));
-    kept.blank = chosen.blank;
-    return chosen;
+  async function rangeOf(layer: Layer): Promise<Range> {
+    const choose = ranges.get(layer.array) ?? memoPromise<Range>();
+    ranges.set(layer.array, choose);
+    const range = await choose(() => chosenRange(layer));
+    if (range === NO_VALUES) ranges.delete(layer.array);
+    return range;
   }
 
-  /** Returns the colours of a style, and the version of what they were chosen by if that had no values. */
-  async function coloursOf(
-    layer: Layer,
-    style: MapOptions,
-  ): Promise<{ readonly colours: ValueColours } & Pick<ChosenRange, "blank">> {
+  async function coloursOf(layer: Layer, style: MapOptions): Promise<ValueColours> {
     const { categories, array } = layer;
     const common = { from: array.variable.dataType, background: style.background };
     if (categories === undefined) {
-      const { range, blank } = style.range === undefined ? await rangeOf(layer) : { range: style.range };
-      return {
-        colours: { ...common, range, scale: style.scale, isReversed: style.isReversed === true },
-        blank,
-      };
+      const { range = await rangeOf(layer), scale, isReversed = false } = style;
+      return { ...common, range, scale, isReversed };
     }
     const colours = Buffer.from(categories.map(({ colour }) => colour.slice(1)).join(""), "hex");
     const own = {
       categories: categories.map(({ value }) => value),
       categoryColours: Uint8Array.from(colours),
     };
-    return { colours: { ...common, ...own, range: undefined, scale: undefined, isReversed: false } };
+    return { ...common, ...own, range: undefined, scale: undefined, isReversed: false };
   }
 
   return {
     place: (snapshot: DatasetSnapshot, path) => layers.place(snapshot, path),
-    range: async (layer: Layer) => (await rangeOf(layer)).range,
+    range: rangeOf,
     async draw(layer: Layer, frame, steps, options = {}): Promise<MapPicture> {
       const { snapshot } = layer;
       const position = stepsPosition(layer, steps);
       const isLinear = options.isLinear === true && layer.isContinuous;
       const cells = await findCells(layer, frame, position, isLinear);
       assertCheap(cells, layer, frame);
-      const { colours, blank } = await coloursOf(layer, options);
-      const own = await versionOf(snapshot, cells);
-      const version = blank === undefined ? own : combineStored([own, blank], String);
+      const colours = await coloursOf(layer, options);
+      const version = await versionOf(snapshot, cells);
       const { path } = cells.level.array.variable;
       const { id, revision, state } = snapshot;
       const parts = [id, revision, state, path, position, frame, isLinear, colours, version.token];
@@ -184,7 +165,7 @@ export function createMaps({ values, cache }: MapsParts): Maps {
         const shown = found.deref() ?? (await findCells(layer, frame, position, isLinear));
         return { ...(await readCells(values, shown, frame, signal)), colours };
       });
-      return { ...reply, isCurrent: () => version.isUnchanged?.() === true };
+      return { ...reply, isCurrent: () => colours.range !== NO_VALUES && version.isUnchanged?.() === true };
     },
     async valueAt(layer: Layer, frame, steps, signal) {
       const pixel = { ...frame, width: 1, height: 1 };
@@ -194,7 +175,7 @@ export function createMaps({ values, cache }: MapsParts): Maps {
       return Number.isNaN(value) ? undefined : value;
     },
     async legend(layer: Layer, size, style = {}) {
-      const { colours } = await coloursOf(layer, style);
+      const colours = await coloursOf(layer, style);
       const parts = [layer.snapshot.id, "legend", size, colours];
       return replyWith(layer.snapshot, parts, size, async () => ({
         ...size,
