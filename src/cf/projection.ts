@@ -11,8 +11,8 @@ type DegreesExtent = Readonly<Record<"west" | "east" | "south" | "north", number
 
 /** Places of a map's plane in degrees, and the reverse. */
 export interface MapProjection {
-  /** Returns undefined for a place that the projection does not show, such as the far side of the Earth. */
-  readonly toPlane: (longitude: number, latitude: number) => Place | undefined;
+  /** Returns undefined for a place that the projection does not show, such as the far side of the Earth, or that lies beside a box. */
+  readonly toPlane: (longitude: number, latitude: number, within?: Box) => Place | undefined;
   /** Returns undefined for a place of the plane that is not on the Earth. */
   readonly toDegrees: (x: number, y: number) => Degrees | undefined;
 }
@@ -46,15 +46,17 @@ function createProjection(definition: string, scale: number): MapProjection | un
     }
   };
   return {
-    toPlane(longitude, latitude) {
+    toPlane(longitude, latitude, within) {
       const found = convert("forward", longitude, latitude);
-      const back = found && convert("inverse", ...found);
-      if (found === undefined || back === undefined) return undefined;
+      if (found === undefined) return undefined;
+      const place = { x: found[0] / scale, y: found[1] / scale };
+      const back = within === undefined || isInBox(place, within) ? convert("inverse", ...found) : undefined;
+      if (back === undefined) return undefined;
       const turn = (back[0] - longitude) / 360;
       // All meridians meet at a pole.
       const east = (turn - Math.round(turn)) * 360 * Math.cos((latitude * Math.PI) / 180);
       if (Math.abs(back[1] - latitude) > ROUND_TRIP || Math.abs(east) > ROUND_TRIP) return undefined;
-      return { x: found[0] / scale, y: found[1] / scale };
+      return place;
     },
     toDegrees(x, y) {
       const found = convert("inverse", x * scale, y * scale);

@@ -53,12 +53,14 @@ function projectedPlaces(
   longitudes: Float64Array,
 ) {
   const { toPlane } = projectionOf(grid);
+  // Places at the edges are rounded later.
+  const box = boxOf(grid, 0.01);
   const count = latitudes.length * longitudes.length;
   const [ys, xs] = [new Float64Array(count).fill(Number.NaN), new Float64Array(count).fill(Number.NaN)];
   for (let pixel = 0; pixel < count; pixel++) {
     const latitude = latitudes[Math.floor(pixel / longitudes.length)]!;
     const place =
-      Math.abs(latitude) > 90 ? undefined : toPlane(longitudes[pixel % longitudes.length]!, latitude);
+      Math.abs(latitude) > 90 ? undefined : toPlane(longitudes[pixel % longitudes.length]!, latitude, box);
     if (place !== undefined) [ys[pixel], xs[pixel]] = [place.y, place.x];
   }
   return { ys, xs };
@@ -73,10 +75,16 @@ function projectionOf({ projection }: Extract<MapGrid, { kind: "projected" }>): 
   );
 }
 
+/** @param margin Parts of a side by which the box is wider than the grid. */
+function boxOf({ x, y }: Extract<MapGrid, { kind: "projected" }>, margin: number) {
+  const [[left, right], [bottom, top]] = [outerEdges(x), outerEdges(y)];
+  const [across, up] = [margin * (right - left), margin * (top - bottom)];
+  return { left: left - across, right: right + across, bottom: bottom - up, top: top + up };
+}
+
 function extentOf(grid: PixelGrid): MapExtent | undefined {
   if (grid.kind === "projected") {
-    const [[left, right], [bottom, top]] = [outerEdges(grid.x), outerEdges(grid.y)];
-    const found = visibleDegrees(projectionOf(grid), { left, right, bottom, top });
+    const found = visibleDegrees(projectionOf(grid), boxOf(grid, 0));
     return found && [found.west, found.south, found.east, found.north];
   }
   const bounds = { south: 90, north: -90 };
