@@ -92,8 +92,8 @@ tests:
       - { series: 'zpublish_dataset_failed_refreshes_total{instance="b"}', values: "3x60" }
       - { series: 'zpublish_provider_failed_lists_total{instance="a",provider="archive"}', values: "0+1x60" }
       - { series: 'zpublish_provider_failed_lists_total{instance="a",provider="other"}', values: "3x60" }
-      - { series: 'zpublish_cache_errors_total{instance="a"}', values: "0x20 1x40" }
-      - { series: 'zpublish_cache_errors_total{instance="b"}', values: "0x60" }
+      - { series: 'zpublish_cache_errors_total{content="pictures",instance="a"}', values: "0x20 1x40" }
+      - { series: 'zpublish_cache_errors_total{content="pictures",instance="b"}', values: "0x60" }
       - { series: 'zpublish_tls_certificate_expiry_timestamp_seconds{instance="a"}', values: "1000000x60" }
       - { series: 'zpublish_tls_certificate_expiry_timestamp_seconds{instance="b"}', values: "2000000x60" }
       - { series: 'up{instance="a",job="zpublish"}', values: "1x60" }
@@ -106,7 +106,7 @@ tests:
       - { eval_time: 14m, alertname: ZpublishWorkersDie, exp_alerts: [] }
       - { eval_time: 14m, alertname: ZpublishLooksFail, exp_alerts: [{ exp_labels: { severity: ticket, instance: a } }] }
       - { eval_time: 14m, alertname: ZpublishListsFail, exp_alerts: [{ exp_labels: { severity: ticket, instance: a, provider: archive } }] }
-      - { eval_time: 14m, alertname: ZpublishCacheFails, exp_alerts: [{ exp_labels: { severity: ticket, instance: a } }] }
+      - { eval_time: 14m, alertname: ZpublishCacheFails, exp_alerts: [{ exp_labels: { severity: ticket, instance: a, content: pictures } }] }
       - { eval_time: 14m, alertname: ZpublishCertificateExpires, exp_alerts: [{ exp_labels: { severity: ticket, instance: a } }] }
 `;
 
