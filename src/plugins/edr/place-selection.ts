@@ -9,7 +9,7 @@ import {
   ZpublishError,
 } from "../../plugin-api.js";
 import { type CellMask, type CellMaskTask, eastOf } from "./cell-mask.js";
-import { allSteps, stepIndexes } from "./edr-query.js";
+import { stepIndexes } from "./edr-query.js";
 import { axisNamed, type GriddedVariable, type NamedAxis } from "./gridded-variable.js";
 import { type DegreeBox, regionOf, type WktGeometry } from "./well-known-text.js";
 
@@ -36,7 +36,7 @@ export interface SelectedPlaces {
 
 /** Most cells that an answer lists. */
 const MAX_POINTS = 2 ** 18;
-/** Most cells of the box around an area of a regular grid. */
+/** Most cells of the box of rows and columns around an area. */
 const MAX_CELLS = 2 ** 24;
 
 type Cells = Awaited<ReturnType<typeof cellsOf>>;
@@ -205,6 +205,16 @@ function tooLarge(expected: string, received: string): ZpublishError {
   return new ZpublishError("too-large", `Expected ${expected}, received ${received}`);
 }
 
+/** Copies adjacent columns of some rows out of a list in C order. @param width Columns of the list. */
+function boxOf(list: Float64Array, width: number, rows: readonly number[], columns: readonly number[]) {
+  const box = new Float64Array(rows.length * columns.length);
+  for (const [at, row] of rows.entries()) {
+    const begin = row * width + columns[0]!;
+    box.set(list.subarray(begin, begin + columns.length), at * columns.length);
+  }
+  return box;
+}
+
 /**
  * Finds the cells whose centres are in polygons.
  * @param isBox Whether the polygon is a box along longitudes and latitudes.
@@ -221,22 +231,27 @@ export async function selectInside(
   const cells = await cellsOf(source, variable);
   const { isGrid } = cells;
   const { west, south, east, north } = regionOf(polygons);
-  const y = isGrid ? indexRange(cells.y, `${south}`, `${north}`) : allSteps(cells.y);
-  const x = isGrid ? indexRange(cells.x, `${west}`, `${Math.min(east, west + 360)}`) : allSteps(cells.x);
+  const to = Math.min(east, west + 360);
+  const { y, x } = isGrid
+    ? { y: indexRange(cells.y, `${south}`, `${north}`), x: indexRange(cells.x, `${west}`, `${to}`) }
+    : await source.context.values.cellBox(source.snapshot, variable.array, [south, north], [west, to]);
   const [rows, columns] = [stepIndexes(y), stepIndexes(x)];
   const size = rows.length * columns.length;
   if (size === 0) return undefined;
-  const latitudes = isGrid ? Float64Array.from(rows, (row) => cells.latitudes[row]!) : cells.latitudes;
+  if (!(isBox && isGrid) && size > MAX_CELLS)
+    throw tooLarge(`an area of at most ${MAX_CELLS} cells`, `${size}`);
+  const latitudes = isGrid
+    ? Float64Array.from(rows, (row) => cells.latitudes[row]!)
+    : boxOf(cells.latitudes, cells.x.length, rows, columns);
   const longitudes = isGrid
     ? Float64Array.from(columns, (column) => eastOf(cells.longitudes[column]!, west))
-    : cells.longitudes;
+    : boxOf(cells.longitudes, cells.x.length, rows, columns);
   const selections = new Map<string, StepSelection>([
     ["y", { kind: "steps", selection: y }],
     ["x", { kind: "steps", selection: x, labels: longitudes }],
   ]);
   const grid = { x: longitudes, y: latitudes, selections };
   if (isBox && isGrid) return grid;
-  if (isGrid && size > MAX_CELLS) throw tooLarge(`an area of at most ${MAX_CELLS} cells`, `${size}`);
   const task: CellMaskTask = { polygons, latitudes, longitudes, isGrid };
   const module = new URL("./cell-mask.js", import.meta.url);
   const { mask, count } = await source.context.values.run<CellMask>(module, task, { signal: source.signal });
