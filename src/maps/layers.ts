@@ -19,8 +19,8 @@ const GRID_TASKS = new URL("./project-grid.js", import.meta.url);
 
 /** Bytes of what is kept, nearly all of them of samples, which all times of a frame share. */
 const MAX_KEPT_BYTES = 64 * 2 ** 20;
-/** Bytes that a key and an extent count for. */
-const ENTRY_BYTES = 512;
+/** Bytes that an entry takes beside its numbers: its key, and the buffers of a small sample. */
+const ENTRY_BYTES = 4_096;
 
 /** An array with a place on the Earth: a variable, or a coarser version of it. */
 export interface GriddedArray extends CoarserVersion, Pick<MapPlace, "y" | "x" | "axes"> {
