@@ -211,13 +211,18 @@ function mapLinks(
   const { picture } = summary ?? {};
   if (!picture?.hasMaps) return [];
   const { path } = picture.variable;
-  const tiles = `${url}tiles/${path.split("/").map(encodeURIComponent).join("/")}`;
+  const tiles = `${url}tiles/${encodedPath(path)}`;
   const type = "image/png";
   const links: Readonly<Record<string, readonly JsonObject[]>> = {
     tiles: [link("tilejson", `${tiles}/tilejson.json`), link("xyz", `${tiles}/{z}/{x}/{y}.png`, { type })],
     wms: [link("wms", `${url}wms`, { type, "wms:layers": [path], "wms:transparent": true })],
   };
   return plugins().flatMap(({ name }) => links[name] ?? []);
+}
+
+/** Encodes the path of a variable in a URL. */
+function encodedPath(path: string): string {
+  return path.split("/").map(encodeURIComponent).join("/");
 }
 
 /** Returns an asset for each way to read a dataset. @param url That of the dataset. */
@@ -247,7 +252,7 @@ function assetsOf(
       { ...asset, roles: [role], ...more[plugin] },
     ],
   );
-  const picture = summary?.picture?.variable.path.split("/").map(encodeURIComponent).join("/");
+  const picture = summary?.picture && encodedPath(summary.picture.variable.path);
   const thumbnail = { href: `${url}thumbnail/${picture}.png`, type: "image/png", roles: ["thumbnail"] };
   if (picture !== undefined && names.has("thumbnail")) assets.push(["thumbnail", thumbnail]);
   const tiles = { href: `${url}tiles/${picture}/tilejson.json`, type: JSON_TYPE, roles: ["visual"] };
